@@ -1,0 +1,71 @@
+"""Drive graphs on a LangGraph server: a small async layer on `langgraph-sdk`.
+
+    async with Server("http://127.0.0.1:2024") as server:
+        driver = await server.new_thread("plan_execute")
+        async for event in driver.start({"project": files}):
+            if isinstance(event, Interrupted):
+                answers = {question.id: decide(question.value) for question in event.interrupts}
+        async for event in driver.answer(answers):
+            ...
+
+Nothing else of this package is imported, and no environment variable is read.
+"""
+
+from agent.client.driver import Driver
+from agent.client.errors import (
+    BusyError,
+    ClientError,
+    DeadlineError,
+    NotFoundError,
+    RefusedError,
+    StaleAnswerError,
+    StreamLostError,
+    UnreachableError,
+)
+from agent.client.events import (
+    Custom,
+    Event,
+    Failed,
+    Finished,
+    Interrupt,
+    Interrupted,
+    Outcome,
+    Progress,
+    SandboxNotice,
+    Started,
+    TestReport,
+    Tests,
+    Token,
+    ToolEvent,
+    Update,
+)
+from agent.client.server import Server, ThreadSummary
+
+__all__ = [
+    "BusyError",
+    "ClientError",
+    "Custom",
+    "DeadlineError",
+    "Driver",
+    "Event",
+    "Failed",
+    "Finished",
+    "Interrupt",
+    "Interrupted",
+    "NotFoundError",
+    "Outcome",
+    "Progress",
+    "RefusedError",
+    "SandboxNotice",
+    "Server",
+    "StaleAnswerError",
+    "Started",
+    "StreamLostError",
+    "TestReport",
+    "Tests",
+    "ThreadSummary",
+    "Token",
+    "ToolEvent",
+    "UnreachableError",
+    "Update",
+]

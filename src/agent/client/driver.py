@@ -1,0 +1,331 @@
+"""Drive one thread of one graph: start a run, follow it, answer its questions, cancel it."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from typing import Any
+
+import httpx  # langgraph-sdk lets httpx's own errors through when a connection fails
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.schema import RunCreateMetadata, StreamMode, StreamPart
+
+from agent.client.decode import decode, interrupts
+from agent.client.errors import (
+    BusyError,
+    DeadlineError,
+    NotFoundError,
+    StaleAnswerError,
+    StreamLostError,
+    Where,
+    client_error,
+    explained,
+    is_passing,
+)
+from agent.client.events import Event, Failed, Finished, Interrupt, Interrupted, Outcome, Started, State
+
+STREAM_MODES: list[StreamMode] = ["messages-tuple", "custom", "updates"]
+FROM_THE_START = "-1"  # as Last-Event-ID: replay everything the server kept
+_GOING_ON = frozenset({"pending", "running"})
+_FIRST_DELAY_S, _LONGEST_DELAY_S = 0.5, 8.0
+
+Stream = AsyncIterator[StreamPart]
+
+
+class Driver:
+    """One thread of one graph on one server.
+
+    Holds no state that the server does not: a new driver for the same thread goes on where this one stopped.
+    Streams are resumable, so a connection that breaks is joined again after the last event that was
+    received: nothing is lost and nothing is repeated.
+
+    Args:
+        client: the connection; not closed here.
+        server: the server's address, for messages.
+        graph: name of a graph, or an assistant's id.
+        thread_id: an existing thread.
+        context: sent with every run and every answer: a server does not keep it between the two.
+        reconnect_s: how long to go on trying to join a broken stream, in seconds.
+    """
+
+    def __init__(
+        self,
+        client: LangGraphClient,
+        *,
+        server: str,
+        graph: str,
+        thread_id: str,
+        context: Mapping[str, Any] | None = None,
+        reconnect_s: float = 60.0,
+    ) -> None:
+        self._client = client
+        self._server = server
+        self._reconnect_s = reconnect_s
+        self.graph = graph
+        self.thread_id = thread_id
+        self.context = dict(context or {})
+        self.run_id: str | None = None
+        self.last_event_id: str | None = None
+
+    @property
+    def where(self) -> Where:
+        """Server, thread and run, for messages."""
+        return Where(self._server, self.thread_id, self.run_id)
+
+    def start(
+        self, input: Mapping[str, Any], *, deadline_s: float | None = None
+    ) -> AsyncGenerator[Event, None]:
+        """Start a run and follow it to its end or to a question.
+
+        A run in progress on the thread is left alone: `BusyError`.
+
+        Args:
+            input: the graph's input.
+            deadline_s: how long to follow at most, in seconds; default no limit.
+
+        Yields:
+            Events, the last one an `Interrupted`, `Finished` or `Failed`.
+
+        Raises:
+            BusyError: another run works on the thread; nothing was started.
+            RefusedError: the server refused; nothing was started.
+            UnreachableError: no answer; whether the run was started is unknown.
+            StreamLostError: the stream broke and could not be joined again; the run may go on.
+            DeadlineError: `deadline_s` passed; the run goes on.
+        """
+        return self._run({"input": dict(input)}, deadline_s)
+
+    async def answer(
+        self, answers: Mapping[str, Any], *, deadline_s: float | None = None
+    ) -> AsyncGenerator[Event, None]:
+        """Answer open questions by id and follow the run that goes on.
+
+        Answers to questions that are not open are refused here: the server would drop them without a word.
+
+        Args:
+            answers: question id → answer, as JSON.
+            deadline_s: how long to follow at most, in seconds; default no limit.
+
+        Yields:
+            As `start`.
+
+        Raises:
+            StaleAnswerError: an id is not among the open questions; nothing was sent.
+            ClientError: as `start`.
+        """
+        await self._refuse_stale(answers)
+        async for event in self._run({"command": {"resume": dict(answers)}}, deadline_s):
+            yield event
+
+    async def join(
+        self,
+        run_id: str | None = None,
+        *,
+        last_event_id: str | None = None,
+        deadline_s: float | None = None,
+    ) -> AsyncGenerator[Event, None]:
+        """Follow a run that another client, process or an earlier call started.
+
+        Args:
+            run_id: the run; default the one this driver followed last, else the thread's newest.
+            last_event_id: the last event already known; default the last this driver received of that run,
+                else everything from the start.
+            deadline_s: how long to follow at most, in seconds; default no limit.
+
+        Yields:
+            As `start`. A run that has ended gives what the server still keeps of it, and its outcome.
+
+        Raises:
+            NotFoundError: no such run, or the thread has none.
+            ClientError: as `start`.
+        """
+        run_id = run_id or self.run_id or await self._newest_run()
+        if run_id != self.run_id:
+            self.run_id, self.last_event_id = run_id, None
+        self.last_event_id = last_event_id or self.last_event_id
+        async for event in self._follow(self._joined, deadline_s):
+            yield event
+
+    async def pending(self) -> tuple[Interrupt, ...]:
+        """Return the open questions, oldest first; empty when the thread waits for nothing."""
+        with explained(self.where):
+            state = await self._client.threads.get_state(self.thread_id)
+        return interrupts(state.get("interrupts"))
+
+    async def values(self) -> State:
+        """Return the thread's state."""
+        with explained(self.where):
+            state = await self._client.threads.get_state(self.thread_id)
+        values = state.get("values")
+        return values if isinstance(values, Mapping) else {}
+
+    async def cancel(self, run_id: str | None = None) -> bool:
+        """Stop a run and wait until it has stopped; what it wrote to the state stays.
+
+        Args:
+            run_id: the run; default the one this driver followed last.
+
+        Returns:
+            False when there was nothing to cancel: the run had ended already.
+        """
+        run_id = run_id or self.run_id
+        if run_id is None:
+            return False
+        try:
+            with explained(self.where):
+                await self._client.runs.cancel(self.thread_id, run_id, wait=True)
+        except (NotFoundError, BusyError):  # an ended run
+            return False
+        return True
+
+    async def _newest_run(self) -> str:
+        with explained(self.where):
+            runs = await self._client.runs.list(self.thread_id, limit=1)
+        if not runs:
+            raise NotFoundError("The thread has no run", self.where, "Start one.", 404)
+        return str(runs[0]["run_id"])
+
+    async def _refuse_stale(self, answers: Mapping[str, Any]) -> None:
+        open_ids = [question.id for question in await self.pending()]
+        stale = sorted(answers.keys() - set(open_ids))
+        if not answers or stale:
+            problem = f"No open question {', '.join(stale)}" if stale else "No answer was given"
+            now = f"Open now: {', '.join(open_ids)}." if open_ids else "The thread waits for nothing."
+            raise StaleAnswerError(problem, self.where, now)
+
+    def _run(self, request: dict[str, Any], deadline_s: float | None) -> AsyncGenerator[Event, None]:
+        self.run_id = self.last_event_id = None
+
+        def created(run: RunCreateMetadata) -> None:
+            self.run_id = run["run_id"]
+
+        def opened() -> Stream:
+            return self._client.runs.stream(
+                self.thread_id,
+                self.graph,
+                context=self.context or None,
+                stream_mode=STREAM_MODES,
+                stream_subgraphs=True,
+                stream_resumable=True,
+                multitask_strategy="reject",
+                on_disconnect="continue",
+                on_run_created=created,
+                **request,
+            )
+
+        return self._follow(opened, deadline_s)
+
+    def _joined(self) -> Stream:
+        assert self.run_id is not None
+        # Naming stream modes here would filter the kept events.
+        return self._client.runs.join_stream(
+            self.thread_id, self.run_id, last_event_id=self.last_event_id or FROM_THE_START
+        )
+
+    async def _follow(
+        self, opened: Callable[[], Stream], deadline_s: float | None
+    ) -> AsyncGenerator[Event, None]:
+        failure: Any = None
+        async for part in self._parts(opened, deadline_s):
+            if part.event == "error":
+                failure = part.data
+            for event in decode(part, self.thread_id):
+                if isinstance(event, Started):
+                    self.run_id = event.run_id or self.run_id
+                yield event
+        yield await self._outcome(failure)
+
+    async def _parts(self, opened: Callable[[], Stream], deadline_s: float | None) -> Stream:
+        """Yield the parts of a run's stream, joining it again whenever it breaks."""
+        loop = asyncio.get_running_loop()
+        deadline = None if deadline_s is None else loop.time() + deadline_s
+        source = opened()
+        attempt, give_up = 0, loop.time() + self._reconnect_s
+        while True:
+            try:
+                # The limit is on each wait: around a `yield` it would cancel the caller's code.
+                async with asyncio.timeout_at(deadline):
+                    part = await anext(source, None)
+            except TimeoutError as exc:
+                raise self._deadline(deadline_s) from exc
+            except httpx.HTTPError as exc:
+                if self.run_id is None or not is_passing(exc):
+                    raise client_error(exc, self.where) from exc
+                delay = min(_FIRST_DELAY_S * 2**attempt, _LONGEST_DELAY_S) * random.uniform(0.5, 1)
+                if loop.time() + delay > give_up:
+                    raise self._lost(exc) from exc
+                await asyncio.sleep(delay)
+                attempt += 1
+                source = self._joined()
+                continue
+            if part is None:
+                return
+            attempt, give_up = 0, loop.time() + self._reconnect_s
+            if self._is_new(part.id):
+                yield part
+
+    def _is_new(self, event_id: str | None) -> bool:
+        # Parts without an id of their own carry the one before: only an older id is a repetition.
+        if event_id is None:
+            return True
+        if self.last_event_id and _order(event_id) < _order(self.last_event_id):
+            return False
+        self.last_event_id = event_id
+        return True
+
+    async def _outcome(self, failure: Any) -> Outcome:
+        """Say how the run ended: by its status and by what the thread's state waits for."""
+        try:
+            status = await self._final_status()
+        except NotFoundError:
+            return Failed("The run was removed from the server.", status="removed")
+        with explained(self.where):
+            state = await self._client.threads.get_state(self.thread_id)
+        waiting = interrupts(state.get("interrupts"))
+        if failure is not None or status in {"error", "timeout"}:
+            return await self._failed(failure, status, waiting)
+        if waiting:
+            return Interrupted(waiting)
+        if status == "interrupted":
+            return Failed("The run was cancelled.", status="cancelled")
+        values = state.get("values")
+        return Finished(values if isinstance(values, Mapping) else {})
+
+    async def _final_status(self) -> str:
+        assert self.run_id is not None
+        with explained(self.where):
+            run = await self._client.runs.get(self.thread_id, self.run_id)
+            if run["status"] in _GOING_ON:  # the stream ends a moment before the run is written down
+                await self._client.runs.join(self.thread_id, self.run_id)
+                run = await self._client.runs.get(self.thread_id, self.run_id)
+        return str(run["status"])
+
+    async def _failed(self, failure: Any, status: str, waiting: tuple[Interrupt, ...]) -> Failed:
+        if failure is None:  # the stream was joined too late to see the error
+            with explained(self.where):
+                thread: Mapping[str, Any] = await self._client.threads.get(self.thread_id)
+            failure = thread.get("error")
+        if isinstance(failure, Mapping):
+            name = str(failure.get("error") or "")
+            return Failed(str(failure.get("message") or name or status), name, status, waiting)
+        return Failed(str(failure or f"The run ended with status {status}."), "", status, waiting)
+
+    def _deadline(self, deadline_s: float | None) -> DeadlineError:
+        return DeadlineError(
+            f"Not finished within {deadline_s:g} s",
+            self.where,
+            "The run goes on: join it again, or cancel it.",
+        )
+
+    def _lost(self, exc: httpx.HTTPError) -> StreamLostError:
+        return StreamLostError(
+            f"The stream broke and could not be joined again within {self._reconnect_s:g} s: "
+            f"{str(exc) or type(exc).__name__}",
+            self.where,
+            f"The run may go on: join it after event {self.last_event_id or FROM_THE_START}.",
+        )
+
+
+def _order(event_id: str) -> tuple[int, int]:
+    """Sort key of an event id, `<milliseconds>-<sequence>`; ids of another form sort alike."""
+    head, _, tail = event_id.partition("-")
+    return (int(head), int(tail or 0)) if head.isdigit() and (tail or "0").isdigit() else (0, 0)

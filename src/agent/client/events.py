@@ -1,0 +1,166 @@
+"""What a run tells its driver, one frozen dataclass a kind of news.
+
+A stream of events ends with exactly one of `Interrupted`, `Finished` or `Failed`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+State = Mapping[str, Any]
+"""A thread's state as the server returns it; not copied, not validated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The server has accepted the run (also sent when a stream is joined again)."""
+
+    thread_id: str
+    run_id: str
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of a chat model's answer, as it is written."""
+
+    text: str
+    node: str = ""
+    message_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The graph says what it does now.
+
+    `step` counts from 1; it and `steps` are None outside of a plan's execution.
+    """
+
+    phase: str
+    message: str
+    iteration: int = 0
+    step: int | None = None
+    steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TestReport:
+    """How one run of a test suite ended.
+
+    `exit_code` is None when the command was stopped by its limit; `passed` and `failed` are None when the
+    output could not be counted.
+    """
+
+    __test__ = False  # pytest would collect the name
+
+    exit_code: int | None = None
+    timed_out: bool = False
+    passed: int | None = None
+    failed: int | None = None
+    failing: tuple[str, ...] = ()
+    output: str = ""
+
+    @property
+    def green(self) -> bool:
+        """Whether the suite passed."""
+        return self.exit_code == 0 and not self.timed_out
+
+
+@dataclass(frozen=True, slots=True)
+class Tests:
+    """The test suite has run: before any change (`baseline`) or after (`verify`)."""
+
+    __test__ = False
+
+    phase: str
+    report: TestReport
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEvent:
+    """A tool started (`text` is its arguments as JSON), wrote output, or ended.
+
+    `result` is the whole text that the model is given; it comes from the conversation, so also from tools
+    that report nothing themselves.
+    """
+
+    event: Literal["start", "output", "end", "result"]
+    name: str
+    tool_call_id: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxNotice:
+    """A sandbox was created, connected, replaced, paused or ended."""
+
+    event: str
+    sandbox_id: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A node of the graph has finished; `values` is what it wrote to the state."""
+
+    node: str
+    values: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """A custom event of a kind this client does not know."""
+
+    data: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """One question the graph waits for an answer to."""
+
+    id: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The run waits for a human; answer by id."""
+
+    interrupts: tuple[Interrupt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The run has ended and its thread waits for nothing."""
+
+    values: State = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The run ended without an answer: an error, a cancel or a limit of time.
+
+    `message` is the server's own text. `pending` holds the questions that can still be answered: a malformed
+    answer fails the run and leaves its question open.
+    """
+
+    message: str
+    error: str = ""
+    status: str = "error"
+    pending: tuple[Interrupt, ...] = ()
+
+
+Event = (
+    Started
+    | Token
+    | Progress
+    | Tests
+    | ToolEvent
+    | SandboxNotice
+    | Update
+    | Custom
+    | Interrupted
+    | Finished
+    | Failed
+)
+Outcome = Interrupted | Finished | Failed

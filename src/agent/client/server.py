@@ -1,0 +1,145 @@
+"""The connection to a LangGraph server, and its threads."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from langgraph_sdk import get_client
+
+from agent.client.driver import Driver
+from agent.client.errors import Where, explained
+from agent.client.events import Interrupt
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadSummary:
+    """One thread in a list; `updated_at` is the server's ISO 8601 text."""
+
+    thread_id: str
+    graph: str
+    status: str
+    updated_at: str
+    pending: tuple[Interrupt, ...] = ()
+
+
+class Server:
+    """A LangGraph server at an address; an async context manager that closes its connections.
+
+    Works with `langgraph dev`, LangGraph Platform and compatible servers. Reads no environment variable.
+
+    Args:
+        url: the server's address.
+        api_key: sent as `x-api-key`; default none.
+        headers: sent with every request.
+        reconnect_s: how long drivers go on trying to join a broken stream, in seconds.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        reconnect_s: float = 60.0,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._client = get_client(url=self.url, api_key=api_key, headers=headers)
+        self._reconnect_s = reconnect_s
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections; drivers made here stop working."""
+        await self._client.aclose()
+
+    async def info(self) -> Mapping[str, Any]:
+        """Return what the server says of itself: `version` and `flags`.
+
+        Raises:
+            UnreachableError: no answer.
+        """
+        with explained(Where(self.url)):
+            info: Mapping[str, Any] = await self._client.http.get("/info")
+        return info
+
+    async def graphs(self) -> Sequence[str]:
+        """Return the names of the graphs the server offers, sorted."""
+        with explained(Where(self.url)):
+            found = await self._client.assistants.search(limit=1000)
+        return sorted({str(assistant["graph_id"]) for assistant in found})
+
+    async def new_thread(
+        self,
+        graph: str,
+        *,
+        context: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Driver:
+        """Create a thread and return its driver.
+
+        Args:
+            graph: name of a graph, or an assistant's id.
+            context: sent with every run and every answer.
+            metadata: kept with the thread; `threads` can find it by that.
+
+        Raises:
+            ClientError: nothing was created, or the answer was lost on the way.
+        """
+        with explained(Where(self.url)):
+            thread = await self._client.threads.create(metadata=dict(metadata or {}), graph_id=graph)
+        return self.thread(graph, thread["thread_id"], context=context)
+
+    def thread(self, graph: str, thread_id: str, *, context: Mapping[str, Any] | None = None) -> Driver:
+        """Return a driver for an existing thread; asks the server nothing."""
+        return Driver(
+            self._client,
+            server=self.url,
+            graph=graph,
+            thread_id=thread_id,
+            context=context,
+            reconnect_s=self._reconnect_s,
+        )
+
+    async def graph_of(self, thread_id: str) -> str:
+        """Return the name of the graph a thread last ran; empty when it has never run.
+
+        Raises:
+            NotFoundError: no such thread.
+        """
+        with explained(Where(self.url, thread_id)):
+            thread = await self._client.threads.get(thread_id)
+        return str((thread.get("metadata") or {}).get("graph_id") or "")
+
+    async def threads(self, *, limit: int = 20) -> Sequence[ThreadSummary]:
+        """Return the newest threads and what each waits for.
+
+        Open questions are read from each thread's state: a malformed answer removes them from the thread's
+        summary though they can still be answered.
+
+        Args:
+            limit: how many at most.
+        """
+        with explained(Where(self.url)):
+            found = await self._client.threads.search(limit=limit, sort_by="updated_at", sort_order="desc")
+        return [await self._summary(thread) for thread in found]
+
+    async def _summary(self, thread: Mapping[str, Any]) -> ThreadSummary:
+        thread_id = str(thread["thread_id"])
+        metadata = thread.get("metadata") or {}
+        pending: tuple[Interrupt, ...] = ()
+        if thread.get("status") in {"interrupted", "error"}:
+            pending = await self.thread("", thread_id).pending()
+        return ThreadSummary(
+            thread_id,
+            str(metadata.get("graph_id") or ""),
+            str(thread.get("status") or ""),
+            str(thread.get("updated_at") or ""),
+            pending,
+        )
