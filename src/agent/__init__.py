@@ -1,0 +1,1 @@
+"""LangGraph agents that write and run code in E2B sandboxes."""

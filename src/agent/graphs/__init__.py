@@ -1,0 +1,1 @@
+"""The graphs that langgraph.json exports; wiring only."""

@@ -1,0 +1,1 @@
+"""The sandbox's life: made, found again, kept, paused, ended."""

@@ -1,0 +1,1 @@
+"""The scripted chat model, its scripts, and the bundled broken project."""

@@ -1,0 +1,1 @@
+"""Routes that the LangGraph server serves beside its own."""

@@ -1,0 +1,63 @@
+"""What can go wrong, as one tree.
+
+AgentError
+├── SettingsError               a variable has a value that cannot be used; the server does not start
+├── ModelError                  the chat model cannot be built: unknown name, missing key or package
+├── InputError                  a run's input cannot be worked with; nothing was started
+└── SandboxError                the sandbox service failed; never dressed up as a command's output
+    ├── SandboxKeyError         no key, or the service refused it
+    ├── SandboxQuotaError       the account's limit of running sandboxes or requests is reached
+    ├── SandboxTemplateError    the template is unknown, or lacks what the call needs
+    ├── SandboxGoneError        the sandbox was killed or never existed: what it held is lost
+    ├── SandboxUnreachableError it may still be alive, and may hold the only copy: retried, never replaced
+    ├── SandboxConflictError    it is between two states, or the request contradicts an earlier one
+    └── SandboxForeignError     the id names a sandbox of another thread or deployment: left alone
+"""
+
+
+class AgentError(Exception):
+    """Base of every error this package raises on purpose; its text is fit for a user to read."""
+
+
+class SettingsError(AgentError):
+    """One line for each variable that has a value that cannot be used."""
+
+
+class ModelError(AgentError):
+    """The chat model cannot be built."""
+
+
+class InputError(AgentError):
+    """A run's input cannot be worked with."""
+
+
+class SandboxError(AgentError):
+    """The sandbox service failed."""
+
+
+class SandboxKeyError(SandboxError):
+    """There is no key for the sandbox service, or it refused the key."""
+
+
+class SandboxQuotaError(SandboxError):
+    """A limit of the account is reached."""
+
+
+class SandboxTemplateError(SandboxError):
+    """The template is unknown, or lacks what the call needs."""
+
+
+class SandboxGoneError(SandboxError):
+    """The sandbox was killed or never existed; its files and variables are lost."""
+
+
+class SandboxUnreachableError(SandboxError):
+    """The sandbox did not answer; whether it is alive is not known."""
+
+
+class SandboxConflictError(SandboxError):
+    """The sandbox is between two states, or the request contradicts an earlier one."""
+
+
+class SandboxForeignError(SandboxError):
+    """The id names a sandbox that belongs to another thread or deployment."""

@@ -1,0 +1,90 @@
+"""Which chat model a run uses."""
+
+from typing import Any
+
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+from langchain.agents.middleware.types import ModelCallResult
+from langchain.chat_models import init_chat_model
+from langchain_core.language_models import BaseChatModel
+
+from agent.errors import ModelError
+from agent.settings import Settings
+
+SCRIPTED = "scripted:"
+
+
+def chat_model(settings: Settings, name: str | None = None) -> BaseChatModel:
+    """Build the chat model of a run.
+
+    Nothing is sent: building needs the key but no network.
+
+    Args:
+        settings: the deployment's settings; they hold the default model and OpenAI's options.
+        name: `provider:name`, or `scripted:<script>`; default `settings.model`.
+
+    Returns:
+        A chat model that can call tools.
+
+    Raises:
+        ModelError: the name is unknown, or the provider's key or package is missing.
+    """
+    name = name or settings.model
+    if name.startswith(SCRIPTED):
+        # Imported when asked for: a deployment with a real model never loads the stand-in.
+        from agent.scripted.model import ScriptedChatModel
+
+        return ScriptedChatModel.from_script(name.removeprefix(SCRIPTED))
+    options: dict[str, Any] = {}
+    if _provider(name) == "openai":
+        if settings.openai_api_key is None:
+            raise ModelError(
+                f"OPENAI_API_KEY is not set, and the model {name!r} needs it. Set it in .env, choose another "
+                "MODEL, or try MODEL=scripted:repair, which needs no key."
+            )
+        options["api_key"] = settings.openai_api_key
+        options["use_responses_api"] = settings.openai_use_responses_api
+        if settings.openai_base_url:
+            options["base_url"] = settings.openai_base_url
+        if settings.openai_reasoning_effort != "none":
+            options["reasoning_effort"] = settings.openai_reasoning_effort
+    try:
+        model: BaseChatModel = init_chat_model(name, **options)
+    # Each provider's constructor fails in its own way when a key, an option or a package is missing.
+    except Exception as exc:
+        raise ModelError(
+            f"the model {name!r} cannot be built: {_first_line(exc)}. A model is named "
+            "`provider:name`; its provider's package must be installed and its key set."
+        ) from exc
+    return model
+
+
+def _provider(name: str) -> str:
+    provider, colon, _ = name.partition(":")
+    return provider if colon else ("openai" if name.startswith(("gpt-", "o1", "o3", "o4")) else "")
+
+
+def _first_line(exc: Exception) -> str:
+    return (str(exc).strip() or type(exc).__name__).splitlines()[0].rstrip(".")
+
+
+def placeholder_model() -> BaseChatModel:
+    """Return a model that is built when first called, for `create_agent` at import: no key is read.
+
+    `ModelMiddleware` replaces it in every call.
+    """
+    model: BaseChatModel = init_chat_model(configurable_fields=("model", "model_provider"))  # type: ignore[assignment]
+    return model
+
+
+class ModelMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Gives each model call the model that the run's context names, or else the deployment's."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self._settings = settings
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Any) -> ModelCallResult[Any]:
+        """Replace the model of the request."""
+        name = getattr(request.runtime.context, "model", None)
+        response: ModelResponse[Any] = await handler(request.override(model=chat_model(self._settings, name)))
+        return response

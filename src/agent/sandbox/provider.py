@@ -1,0 +1,170 @@
+"""What this package asks of a sandbox service, and the results it gets back.
+
+Two Protocols: `Provider` makes, finds and ends sandboxes; `Box` runs code and moves files in one. The
+results are frozen: a non-zero exit, an exception in a cell and a timeout of the command are data. What the
+service itself failed at is raised, as one of `agent.errors.SandboxError`.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+OutputHandler = Callable[[Literal["stdout", "stderr"], str], Awaitable[None]]
+"""Called with each piece of output as it arrives."""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSpec:
+    """What a new sandbox is made from."""
+
+    template: str
+    lease_s: int
+    """How long it lives unattended, in seconds, before it is paused."""
+    metadata: Mapping[str, str]
+    idempotency_key: str
+    """1 to 255 lowercase letters, digits, hyphens; a second create with the same key makes no second one."""
+    internet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxInfo:
+    """What the service says about a sandbox without waking it."""
+
+    sandbox_id: str
+    state: Literal["running", "paused"]
+    metadata: Mapping[str, str]
+
+
+class Handle(Protocol):
+    """A live connection to a sandbox; what tools find in `runtime.context.sandbox`."""
+
+    @property
+    def sandbox_id(self) -> str:
+        """The sandbox's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """How a shell command ended.
+
+    `exit_code` is None when the command was stopped at its limit (`timed_out`) or when its end was never
+    seen: then its outcome is unknown, neither success nor failure.
+    """
+
+    exit_code: int | None
+    stdout: str
+    stderr: str
+    timed_out: bool = False
+    duration_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CodeError:
+    """The exception that ended a cell."""
+
+    name: str
+    value: str
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True)
+class RichResult:
+    """One thing a cell displayed: its forms by MIME type; images and PDF as base64."""
+
+    data: Mapping[str, str]
+    is_main: bool
+    """The value of the cell's last expression, rather than something displayed on the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeResult:
+    """How a cell ended."""
+
+    stdout: str
+    stderr: str
+    results: Sequence[RichResult] = field(default_factory=tuple)
+    error: CodeError | None = None
+    timed_out: bool = False
+    duration_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file or folder."""
+
+    path: str
+    kind: Literal["file", "folder"]
+    size_bytes: int
+
+
+class Box(Protocol):
+    """Work inside one sandbox.
+
+    Every method may raise `SandboxGoneError`, `SandboxUnreachableError` or another `SandboxError`; the
+    sandbox's state is then whatever the service left. Missing files raise FileNotFoundError, and wrong kinds
+    (a folder where a file is needed) IsADirectoryError or NotADirectoryError, as the standard library's.
+    """
+
+    @property
+    def sandbox_id(self) -> str:
+        """The sandbox's id."""
+
+    async def run_command(
+        self,
+        command: str,
+        *,
+        timeout_s: float,
+        cwd: str | None = None,
+        envs: Mapping[str, str] | None = None,
+        on_output: OutputHandler | None = None,
+    ) -> CommandResult:
+        """Run a command line in bash; a non-zero exit is a result."""
+
+    async def run_code(
+        self, code: str, *, timeout_s: float, on_output: OutputHandler | None = None
+    ) -> CodeResult:
+        """Run Python in the sandbox's kernel; variables stay for the next call."""
+
+    async def read_file(self, path: str) -> bytes:
+        """Return a file's bytes."""
+
+    async def write_files(self, files: Mapping[str, bytes]) -> None:
+        """Write files, making folders as needed."""
+
+    async def list_files(self, path: str, *, depth: int = 1) -> list[FileEntry]:
+        """Return the entries of a folder, `depth` levels down."""
+
+
+class Provider(Protocol):
+    """Makes, finds and ends sandboxes."""
+
+    async def create(self, spec: SandboxSpec) -> Handle:
+        """Make a sandbox.
+
+        Raises:
+            SandboxKeyError, SandboxQuotaError, SandboxTemplateError: none was made.
+            SandboxUnreachableError: whether one was made is not known; the same key finds out.
+        """
+
+    async def connect(self, sandbox_id: str, lease_s: int) -> Handle:
+        """Connect, waking a paused sandbox; it then lives for at least `lease_s` seconds more.
+
+        Raises:
+            SandboxGoneError: there is no such sandbox.
+        """
+
+    async def inspect(self, sandbox_id: str) -> SandboxInfo:
+        """Look at a sandbox without waking it.
+
+        Raises:
+            SandboxGoneError: there is no such sandbox.
+        """
+
+    async def pause(self, sandbox_id: str) -> None:
+        """Pause it, memory included; one already paused or gone is left as it is."""
+
+    async def kill(self, sandbox_id: str) -> bool:
+        """End it; False where there was none."""
+
+    def find(self, metadata: Mapping[str, str]) -> AsyncIterator[SandboxInfo]:
+        """Yield the running and paused sandboxes that carry all of `metadata`."""

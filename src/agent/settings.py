@@ -1,0 +1,208 @@
+"""The deployment's settings, read from the environment once and validated.
+
+This module is the only reader of `os.environ` in the package. `.env.example` is printed from the fields
+below (`python -m agent.settings`), so the two cannot drift apart.
+"""
+
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
+
+from annotated_types import Ge, Le
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from agent.errors import SettingsError
+
+MAX_LEASE_S = 86_400  # E2B's longest lifetime of a sandbox (pro accounts; one hour on the hobby plan)
+
+
+def _http_address(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("must be an address such as https://api.example.com")
+    # The SDK joins addresses with a slash of its own; a second one reaches no route.
+    return value.rstrip("/")
+
+
+def _deployment_name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", value):
+        raise ValueError("must be 1 to 63 letters, digits, dots, underscores or hyphens")
+    return value
+
+
+HttpAddress = Annotated[str, AfterValidator(_http_address)]
+
+
+class Settings(BaseModel):
+    """What a deployment sets; one field a variable, named by its alias."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    model: str = Field(
+        "openai:gpt-5.6-luna",
+        alias="MODEL",
+        description="The chat model, `provider:name` as init_chat_model knows it, or `scripted:repair` / "
+        "`scripted:chat` (no key, no network).",
+    )
+    openai_api_key: SecretStr | None = Field(
+        None, alias="OPENAI_API_KEY", description="Key for models of the provider `openai`."
+    )
+    openai_base_url: HttpAddress | None = Field(
+        None,
+        alias="OPENAI_BASE_URL",
+        description="Another server that speaks OpenAI's protocol; empty means OpenAI's own.",
+    )
+    openai_use_responses_api: bool = Field(
+        True,
+        alias="OPENAI_USE_RESPONSES_API",
+        description="true: the Responses API, which OpenAI recommends for tools with reasoning models; "
+        "false: chat completions.",
+    )
+    openai_reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] = Field(
+        "high",
+        alias="OPENAI_REASONING_EFFORT",
+        description="How hard an OpenAI model thinks: none (the option is not sent), minimal, low, medium, "
+        "high or xhigh.",
+    )
+    e2b_api_key: SecretStr | None = Field(
+        None,
+        alias="E2B_API_KEY",
+        description="Key for E2B, or the one that `e2b-local serve` prints. Needed when the first sandbox is "
+        "made, not before.",
+    )
+    e2b_api_url: HttpAddress | None = Field(
+        None, alias="E2B_API_URL", description="Another control plane than E2B's, such as e2b-local's."
+    )
+    e2b_sandbox_url: HttpAddress | None = Field(
+        None,
+        alias="E2B_SANDBOX_URL",
+        description="Another address for traffic to sandboxes; e2b-local serves both at one address.",
+    )
+    e2b_domain: str | None = Field(
+        None, alias="E2B_DOMAIN", description="Domain of a self-hosted E2B; empty means e2b.app."
+    )
+    sandbox_template: str = Field(
+        "code-interpreter-v1",
+        alias="SANDBOX_TEMPLATE",
+        description="The E2B template sandboxes are made from; it must run the code interpreter.",
+    )
+    sandbox_timeout_s: int = Field(
+        300,
+        alias="SANDBOX_TIMEOUT",
+        ge=30,
+        le=MAX_LEASE_S,
+        description="Lease in seconds: how long a sandbox lives unattended before it is paused; work "
+        "renews it.",
+    )
+    command_timeout_s: int = Field(
+        120, alias="COMMAND_TIMEOUT", ge=1, le=3600, description="Limit of one shell command, in seconds."
+    )
+    code_timeout_s: int = Field(
+        120, alias="CODE_TIMEOUT", ge=1, le=3600, description="Limit of one run of Python code, in seconds."
+    )
+    request_timeout_s: int = Field(
+        30,
+        alias="REQUEST_TIMEOUT",
+        ge=1,
+        le=300,
+        description="Limit of one request to the sandbox service, in seconds; commands and code have "
+        "limits of their own.",
+    )
+    max_output_bytes: int = Field(
+        16_384,
+        alias="MAX_OUTPUT_BYTES",
+        ge=1024,
+        le=1_048_576,
+        description="How much of one tool's output the model is shown, in bytes; head and tail are kept.",
+    )
+    deployment: Annotated[str, AfterValidator(_deployment_name)] | None = Field(
+        None,
+        alias="DEPLOYMENT",
+        description="Name that marks this deployment's sandboxes, so that another deployment on the same key "
+        "never touches them. Empty: a random one, kept in `.langgraph_api/deployment`.",
+    )
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
+        """Read and validate the settings.
+
+        An empty variable counts as not set, as `.env` files leave them.
+
+        Args:
+            env: the variables to read; default the process's environment.
+
+        Returns:
+            The validated settings.
+
+        Raises:
+            SettingsError: some values cannot be used; one line a variable, with what is allowed.
+        """
+        source = os.environ if env is None else env
+        aliases = [field.alias or name for name, field in cls.model_fields.items()]
+        try:
+            return cls.model_validate(
+                {name: source[name] for name in aliases if source.get(name, "").strip()}
+            )
+        except ValidationError as exc:
+            # No `from`: pydantic's text repeats the values, and a value may be a key.
+            raise SettingsError("\n".join(_line(error, source) for error in exc.errors())) from None
+
+
+def _field(variable: object) -> FieldInfo:
+    return next(field for field in Settings.model_fields.values() if field.alias == variable)
+
+
+def _bounds(field: FieldInfo) -> tuple[int, int] | None:
+    low = next((rule.ge for rule in field.metadata if isinstance(rule, Ge)), None)
+    high = next((rule.le for rule in field.metadata if isinstance(rule, Le)), None)
+    return (low, high) if isinstance(low, int) and isinstance(high, int) else None
+
+
+def _line(error: ErrorDetails, source: Mapping[str, str]) -> str:
+    variable = error["loc"][0]
+    field = _field(variable)
+    bounds = _bounds(field)
+    wanted = (
+        f"a whole number from {bounds[0]} to {bounds[1]} is needed"
+        if bounds
+        else error["msg"].removeprefix("Value error, ")
+    )
+    shown = "" if field.annotation == SecretStr | None else f"={source[str(variable)]!r}"
+    return f"{variable}{shown} cannot be used: {wanted} (see .env.example)"
+
+
+def env_example() -> str:
+    """Return the text of `.env.example`: every variable with its default, range and meaning."""
+    lines = [
+        "# Copy to .env and set what differs. An empty value means the default.",
+        "# Printed by `python -m agent.settings`; a test keeps the two in step.",
+    ]
+    for field in Settings.model_fields.values():
+        lines.append("")
+        lines += textwrap.wrap(field.description or "", 108, initial_indent="# ", subsequent_indent="# ")
+        bounds = _bounds(field)
+        if bounds:
+            lines.append(f"# Whole number from {bounds[0]} to {bounds[1]}.")
+        default = "" if field.default is None else str(field.default)
+        shown = default.lower() if isinstance(field.default, bool) else default
+        lines.append(f"{field.alias}={shown}")
+    lines += ["", *_TRACING]
+    return "\n".join(lines) + "\n"
+
+
+_TRACING = (
+    "# LangSmith tracing is yours to turn on; LangChain itself reads these variables. Traces hold the",
+    "# conversation, the code that ran and what it printed: turn it on only where that may be stored.",
+    "LANGSMITH_TRACING=false",
+    "LANGSMITH_API_KEY=",
+    "LANGSMITH_PROJECT=",
+)
+
+if __name__ == "__main__":
+    sys.stdout.write(env_example())
