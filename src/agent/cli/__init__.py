@@ -1,1 +1,1 @@
-"""The command line."""
+"""The command line: started servers, a driver, and a screen."""

@@ -1,0 +1,164 @@
+"""The demo: repair the bundled project on servers of its own, and leave nothing behind."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from agent.cli import exits
+from agent.cli.approval import Decide, asked, automatic
+from agent.cli.local_run import LocalRun
+from agent.cli.processes import ServerStartError
+from agent.cli.repair_run import run_repair
+from agent.cli.repair_view import RepairView, diff_lines, report_lines
+from agent.cli.screen import Screen
+from agent.client import ClientError, Driver, Failed, Finished, Server
+from agent.client.decode import test_report
+
+if TYPE_CHECKING:
+    from agent.settings import Settings
+
+SCRIPTED_MODEL = "scripted:repair"
+_DEADLINE_S = 600.0  # of each stretch; the scripted run takes seconds, a real model minutes
+_CANCEL_S = 10.0
+
+
+def run_demo(
+    screen: Screen, settings: "Settings", *, yes: bool = False, keep: bool = False, verbose: bool = False
+) -> int:
+    """Repair the bundled project and show how.
+
+    Args:
+        screen: where to write and ask.
+        settings: decides the model and the sandbox service.
+        yes: approve the plan without asking.
+        keep: keep the servers' logs and state, and say where.
+        verbose: show tool output and the model's words too.
+
+    Returns:
+        The exit code.
+    """
+    model = demo_model(settings)
+    with LocalRun(env={"MODEL": model}, own_sandboxes=settings.e2b_api_key is None) as local:
+        local.keep = keep
+        try:
+            _start(screen, local, model)
+            code = _repair(screen, local, decide=_decider(screen, yes), verbose=verbose)
+        except (ServerStartError, ClientError) as exc:
+            screen.error(str(exc))
+            code = exits.PLATFORM
+        if code == exits.PLATFORM and local.server_log():
+            screen.line(local.server_log(), "dim")
+        code = _check_nothing_left(screen, local, code)
+        if keep:
+            screen.line(f"Logs and state are kept in {local.folder}", "dim")
+    return code
+
+
+def demo_model(settings: "Settings") -> str:
+    """Return the configured model if it was chosen and can run, else the scripted one."""
+    chosen = "model" in settings.model_fields_set
+    lacks_key = settings.model.startswith("openai:") and settings.openai_api_key is None
+    return settings.model if chosen and not lacks_key else SCRIPTED_MODEL
+
+
+def _decider(screen: Screen, yes: bool) -> Decide:
+    if yes:
+        return automatic(screen, "--yes was given.")
+    if not screen.can_ask:
+        return automatic(screen, "there is no terminal to ask on.")
+    return asked(screen)
+
+
+def _start(screen: Screen, local: LocalRun, model: str) -> None:
+    screen.line("sandbox-agent demo: repair a small shop whose tests fail", "bold")
+    if local.owns_sandboxes and not local.isolated:
+        screen.line(
+            "  bubblewrap is missing or may not make namespaces: e2b-local runs with --no-isolation, and "
+            "sandboxes are plain processes. The code of this demo is known.",
+            "yellow",
+        )
+    with screen.busy("Starting e2b-local" if local.owns_sandboxes else "") as busy:
+        local.start_sandboxes()
+        busy.update("Starting langgraph dev")
+        local.start_server()
+    where = f"e2b-local at {local.service['E2B_API_URL']}" if local.owns_sandboxes else "E2B"
+    screen.line(f"  sandboxes  {where}", "dim")
+    screen.line(f"  server     langgraph dev at {local.url}", "dim")
+    screen.line(f"  model      {model}{_origin(model)}", "dim")
+
+
+def _origin(model: str) -> str:
+    return " (plays a script, asks no provider)" if model.startswith("scripted:") else ""
+
+
+def _repair(screen: Screen, local: LocalRun, *, decide: Decide, verbose: bool) -> int:
+    from agent.scripted.bundled import bundled_project
+
+    view = RepairView(screen, verbose=verbose)
+    with asyncio.Runner() as runner:
+        server = Server(local.url)
+        try:
+            driver = runner.run(server.new_thread("plan_execute"))
+            screen.heading("Tests before")
+            request = {"project": bundled_project()}
+            try:
+                outcome = run_repair(
+                    runner,
+                    driver,
+                    request,
+                    screen=screen,
+                    view=view,
+                    decide=decide,
+                    deadline_s=_DEADLINE_S,
+                )
+            except KeyboardInterrupt:
+                screen.line()
+                screen.line("Interrupted: the run is cancelled, the servers are stopped.", "yellow")
+                runner.run(_cancel(driver))
+                raise
+        finally:
+            runner.run(server.close())
+    return _show_outcome(screen, outcome)
+
+
+async def _cancel(driver: Driver) -> None:
+    try:
+        async with asyncio.timeout(_CANCEL_S):
+            await driver.cancel()
+    except (ClientError, TimeoutError):
+        return  # the servers are stopped next
+
+
+def _show_outcome(screen: Screen, outcome: Finished | Failed) -> int:
+    if isinstance(outcome, Failed):
+        return exits.PLATFORM
+    values: Mapping[str, Any] = outcome.values
+    if values.get("diff"):
+        screen.heading("Diff")
+        for line in diff_lines(str(values["diff"])):
+            screen.line(line)
+    screen.heading("Result")
+    if values.get("tests_after"):
+        for shown in report_lines(test_report(values["tests_after"])):
+            screen.line(shown)
+    if values.get("summary"):
+        screen.line(f"  {values['summary']}")
+    status = str(values.get("status") or "unknown")
+    code = exits.of_status(status)
+    screen.line(f"  status: {status}", "green" if code == exits.OK else "red")
+    return code
+
+
+def _check_nothing_left(screen: Screen, local: LocalRun, code: int) -> int:
+    try:
+        alive = local.sandboxes_alive()
+    except ServerStartError as exc:
+        screen.error(str(exc))
+        return code or exits.PLATFORM
+    if alive is None:
+        return code
+    screen.line(f"sandboxes left alive: {len(alive)}", "red" if alive else "dim")
+    if alive:
+        screen.error(f"  {', '.join(alive)}")
+        return code or exits.PLATFORM
+    return code

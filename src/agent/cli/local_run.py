@@ -1,0 +1,129 @@
+"""Everything a run on this machine needs, started together and always stopped."""
+
+import json
+import shutil
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from agent.cli.processes import ServerStartError
+from agent.cli.servers import E2BLocal, LangGraphDev, find_config
+
+
+class LocalRun:
+    """`langgraph dev` with this project's graphs, and `e2b-local` unless a sandbox service is given.
+
+    A context manager: leaving it stops both, whatever happened inside.
+
+    Args:
+        config: the langgraph.json to serve; default this project's.
+        env: variables for the LangGraph server.
+        own_sandboxes: start `e2b-local`; False uses the service that the environment names.
+    """
+
+    def __init__(
+        self, *, config: Path | None = None, env: Mapping[str, str] | None = None, own_sandboxes: bool = True
+    ) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="sandbox-agent-"))
+        self.isolated = can_isolate()
+        self.service: Mapping[str, str] = {}
+        self.keep = False
+        self._config = config
+        self._env = dict(env or {})
+        self._sandboxes = E2BLocal(self.folder, isolated=self.isolated) if own_sandboxes else None
+        self._server: LangGraphDev | None = None
+
+    @property
+    def url(self) -> str:
+        """The LangGraph server's address."""
+        return self._server.url if self._server else ""
+
+    @property
+    def owns_sandboxes(self) -> bool:
+        """Whether sandboxes run on this machine, in a server of this run."""
+        return self._sandboxes is not None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._stop()
+        finally:
+            if not self.keep:
+                shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start_sandboxes(self) -> None:
+        """Start `e2b-local`, if this run brings its own, and wait until it serves.
+
+        Raises:
+            ServerStartError: it did not come up; the message ends with its log.
+        """
+        if self._sandboxes is not None:
+            self._sandboxes.start()
+            self.service = self._sandboxes.wait_until_ready()
+
+    def start_server(self) -> None:
+        """Start `langgraph dev`, pointed at the sandboxes, and wait until it serves.
+
+        Raises:
+            ServerStartError: it did not come up; the message ends with its log.
+        """
+        config = self._config or find_config(Path.cwd())
+        self._server = LangGraphDev(config, self.folder, env={**self._env, **self.service})
+        self._server.start()
+        self._server.wait_until_ready()
+
+    def _stop(self) -> None:
+        # The LangGraph server first: what it cancels may still want to end its sandboxes.
+        try:
+            if self._server is not None:
+                self._server.stop()
+        finally:
+            if self._sandboxes is not None:
+                self._sandboxes.stop()
+
+    def server_log(self) -> str:
+        """Return the end of the LangGraph server's log, for an error message."""
+        return self._server.tail() if self._server else ""
+
+    def sandboxes_alive(self) -> list[str] | None:
+        """Ask this run's own sandbox server which sandboxes live, running or paused.
+
+        Returns:
+            Their ids; None when sandboxes are another service's, which this does not ask.
+
+        Raises:
+            ServerStartError: the sandbox server does not answer.
+        """
+        if self._sandboxes is None or not self.service:
+            return None
+        request = urllib.request.Request(
+            f"{self.service['E2B_API_URL'].rstrip('/')}/v2/sandboxes?state=running,paused",
+            headers={"X-API-KEY": self.service["E2B_API_KEY"]},
+        )
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with direct.open(request, timeout=10) as response:
+                return [str(found["sandboxID"]) for found in json.load(response)]
+        except (urllib.error.URLError, OSError, ValueError, KeyError) as exc:
+            raise ServerStartError(f"e2b-local does not answer: {exc}\n{self._sandboxes.tail()}") from exc
+
+
+def can_isolate() -> bool:
+    """Whether bubblewrap is installed and may make the namespaces that e2b-local puts sandboxes in."""
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        return False
+    trial = [bwrap, "--ro-bind", "/", "/", "--unshare-user", "--unshare-pid", "--unshare-net", "true"]
+    try:
+        return subprocess.run(trial, capture_output=True, timeout=10, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False

@@ -1,0 +1,141 @@
+"""Child processes that never outlive their parent's interest in them."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_POLL_S = 0.05
+
+
+class ServerStartError(Exception):
+    """A server did not come up; the message ends with the last lines of its log."""
+
+
+class ChildProcess:
+    """One command in a process group of its own, its output in a file.
+
+    A group of its own keeps the terminal's Ctrl-C from reaching it: this process decides when it ends, and
+    in which order.
+
+    Args:
+        name: what messages call it.
+        command: program and arguments.
+        cwd: its working folder.
+        log: file its output is appended to; readable by its owner only, since a server may print keys.
+        env: variables on top of this process's own.
+    """
+
+    def __init__(
+        self, name: str, command: Sequence[str], *, cwd: Path, log: Path, env: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self.command = list(command)
+        self.cwd = cwd
+        self.log = log
+        self.env = dict(env or {})
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Id of the process and of its group; None before `start` and after `stop`."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> None:
+        """Start the command.
+
+        Raises:
+            ServerStartError: the program cannot be run.
+        """
+        handle = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            self._process = subprocess.Popen(
+                self.command,
+                cwd=self.cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=handle,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                # Passed on, not read: settings are read by agent.settings alone.
+                env={**os.environ, **self.env},
+            )
+        except OSError as exc:
+            raise ServerStartError(f"{self.name} cannot be started: {exc}") from exc
+        finally:
+            os.close(handle)
+
+    def wait_ready(self, ready: Callable[[], T | None], *, deadline_s: float) -> T:
+        """Wait until `ready` returns something, and return that.
+
+        Args:
+            ready: asks the process for a sign of life; must not block for long.
+            deadline_s: how long to wait, in seconds.
+
+        Raises:
+            ServerStartError: the process ended, or the deadline passed; the process is not stopped here.
+        """
+        give_up = time.monotonic() + deadline_s
+        while True:
+            found = ready()
+            if found is not None:
+                return found
+            if not self.is_running():
+                raise ServerStartError(f"{self.name} ended before it was ready.\n{self.tail()}")
+            if time.monotonic() > give_up:
+                raise ServerStartError(f"{self.name} was not ready within {deadline_s:g} s.\n{self.tail()}")
+            time.sleep(_POLL_S)
+
+    def is_running(self) -> bool:
+        """Whether the command has been started and has not ended; leaves its exit status in place."""
+        if self._process is None:
+            return False
+        if not hasattr(os, "waitid"):  # macOS before Python 3.13
+            return self._process.poll() is None
+        # WNOWAIT keeps an ended process as a zombie, so that its group id cannot be taken by another.
+        return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+    def stop(self, *, grace_s: float = 10.0) -> None:
+        """End the command: ask with SIGTERM, wait, then kill what is left of its group.
+
+        An exception that arrives while waiting (a second Ctrl-C) ends the wait, not the killing.
+
+        Args:
+            grace_s: how long it may take to end by itself, in seconds.
+        """
+        process = self._process
+        if process is None:
+            return
+        try:
+            if self.is_running():
+                process.terminate()
+            give_up = time.monotonic() + grace_s
+            while self.is_running() and time.monotonic() < give_up:
+                time.sleep(_POLL_S)
+        finally:
+            self._kill_group(process.pid)
+            process.wait()
+            self._process = None
+
+    @staticmethod
+    def _kill_group(group: int) -> None:
+        try:
+            os.killpg(group, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):  # macOS: EPERM for a group of zombies
+            return
+
+    def output(self) -> str:
+        """Return everything the command has printed."""
+        try:
+            return self.log.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def tail(self, lines: int = 15) -> str:
+        """Return the last lines the command has printed, and where the rest is."""
+        shown = self.output().rstrip().splitlines()[-lines:]
+        return "\n".join([f"Last lines of {self.log}:", *(f"  {line}" for line in shown)])

@@ -1,0 +1,98 @@
+"""Where the command line writes: a terminal with colours, or plain lines without one."""
+
+import sys
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
+from rich.text import Text
+
+_PLAIN_WIDTH = 110  # for tables in logs; single lines are never broken there
+
+
+class Screen:
+    """The standard output, and the questions asked on it.
+
+    Without a terminal there are no prompts, no spinners and no colours; each line is flushed as it is
+    written.
+
+    Args:
+        console: default one on the standard output.
+        ask: whether a human can be asked; default when input and output both are a terminal.
+    """
+
+    def __init__(self, console: Console | None = None, *, ask: bool | None = None) -> None:
+        self.console = console or Console(highlight=False)
+        self.is_terminal = self.console.is_terminal
+        self.can_ask = (self.is_terminal and sys.stdin.isatty()) if ask is None else ask
+        if not self.is_terminal:
+            self.console.width = _PLAIN_WIDTH
+
+    def line(self, text: str | Text = "", style: str = "") -> None:
+        """Write one line; text is never read as markup."""
+        shown = Text(text, style=style) if isinstance(text, str) else text
+        self.console.print(shown, soft_wrap=not self.is_terminal)
+
+    def show(self, renderable: RenderableType) -> None:
+        """Write a table, a rule or another rich object."""
+        self.console.print(renderable)
+
+    def heading(self, text: str) -> None:
+        """Start a section."""
+        self.line()
+        self.line(text, "bold")
+
+    def error(self, text: str) -> None:
+        """Write a problem."""
+        self.line(text, "red")
+
+    def ask(self, question: str) -> str:
+        """Ask for one line, and return it stripped; an end of input counts as an empty answer."""
+        try:
+            return self.console.input(Text(question, style="bold")).strip()
+        except EOFError:
+            self.line()
+            return ""
+
+    def busy(self, message: str) -> "Busy":
+        """Show that something is going on while the block runs; says it once without a terminal."""
+        return Busy(self, message)
+
+
+class Busy:
+    """A spinner with a message, and a bar once the number of steps is known; gone when it ends."""
+
+    def __init__(self, screen: Screen, message: str) -> None:
+        self._screen = screen
+        self._message = message
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        if self._screen.is_terminal:
+            self._progress = Progress(
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=24),
+                console=self._screen.console,
+                transient=True,
+            )
+            self._task = self._progress.add_task(self._message, total=None)
+            self._progress.start()
+        elif self._message:
+            self._screen.line(f"{self._message} …")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def update(self, message: str, done: int | None = None, total: int | None = None) -> None:
+        """Change the message, and the bar when there is something to count; silent without a terminal."""
+        if self._progress is not None and self._task is not None:
+            self._progress.update(
+                self._task, description=message, total=total, completed=0 if done is None else done
+            )

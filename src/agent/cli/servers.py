@@ -1,0 +1,189 @@
+"""The two servers of a local run: `e2b-local` and `langgraph dev`, as processes."""
+
+import json
+import re
+import shutil
+import socket
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent.cli.processes import ChildProcess, ServerStartError
+
+LOOPBACK = "127.0.0.1"
+READY_S = 60.0  # importing everything takes about 5 s on two cores, more on a cold disk
+
+_VARIABLE = re.compile(r"^\s*(?:export\s+)?(E2B_[A-Z_]+)=[\"']?([^\"'\s]+)", re.MULTILINE)
+_POINTERS = frozenset({"E2B_API_KEY", "E2B_API_URL", "E2B_SANDBOX_URL"})
+
+# Neither sends anything of ours, but both reach for the internet at every start.
+_QUIET = {"LANGGRAPH_CLI_NO_ANALYTICS": "1", "LANGGRAPH_NO_VERSION_CHECK": "true", "LOG_COLOR": "false"}
+
+
+class E2BLocal(ChildProcess):
+    """`e2b-local serve` on a free loopback port.
+
+    Args:
+        folder: where its log goes.
+        isolated: False runs sandboxes as plain processes; for code that is known.
+    """
+
+    def __init__(self, folder: Path, *, isolated: bool = True) -> None:
+        command = [program("e2b-local"), "serve", "--port", "0"]
+        if not isolated:
+            command.append("--no-isolation")
+        super().__init__("e2b-local", command, cwd=folder, log=folder / "e2b-local.log")
+
+    def wait_until_ready(self, deadline_s: float = READY_S) -> Mapping[str, str]:
+        """Wait until it serves, and return the variables that point the E2B SDK at it.
+
+        Raises:
+            ServerStartError: it ended or did not print them in time.
+        """
+        return self.wait_ready(self._printed, deadline_s=deadline_s)
+
+    def _printed(self) -> Mapping[str, str] | None:
+        found = dict(_VARIABLE.findall(self.output()))
+        return found if found.keys() >= _POINTERS else None
+
+
+class LangGraphDev(ChildProcess):
+    """`langgraph dev` on a free loopback port, its state in a folder of its own.
+
+    The server keeps its state in its working folder and resolves paths in langgraph.json against it, so it
+    runs in `folder` on a copy of the file with absolute paths. `stop` (SIGTERM) saves the state, and a later
+    `start` goes on with it.
+
+    Args:
+        config: the langgraph.json to serve; its `env` is left out, so a `.env` cannot override `env`.
+        folder: working folder: state, log and copied configuration.
+        env: variables on top of this process's own.
+        port: default a free one.
+        arguments: more arguments for `langgraph dev`.
+    """
+
+    def __init__(
+        self,
+        config: Path,
+        folder: Path,
+        *,
+        env: Mapping[str, str] | None = None,
+        port: int | None = None,
+        arguments: Sequence[str] = (),
+    ) -> None:
+        self.port = port or free_port()
+        self._config = config
+        command = [program("langgraph"), "dev", "--no-browser", "--no-reload"]
+        command += ["--host", LOOPBACK, "--port", str(self.port), *arguments]
+        super().__init__(
+            "langgraph dev",
+            command,
+            cwd=folder,
+            log=folder / "langgraph-dev.log",
+            env={**_QUIET, **(env or {})},
+        )
+
+    @property
+    def url(self) -> str:
+        """The server's address."""
+        return f"http://{LOOPBACK}:{self.port}"
+
+    def start(self) -> None:
+        """Write the configuration and start the server.
+
+        Raises:
+            ServerStartError: the program cannot be run, or langgraph.json not be read.
+        """
+        try:
+            text = self._config.read_text(encoding="utf-8")
+            copied = absolute_config(json.loads(text), self._config.parent)
+        except (OSError, ValueError) as exc:
+            raise ServerStartError(f"{self._config} cannot be read: {exc}") from exc
+        (self.cwd / "langgraph.json").write_text(json.dumps(copied, indent=2), encoding="utf-8")
+        super().start()
+
+    def wait_until_ready(self, deadline_s: float = READY_S) -> str:
+        """Wait until the server answers, and return its address.
+
+        Raises:
+            ServerStartError: it ended or did not answer in time.
+        """
+        return self.wait_ready(lambda: self.url if answers(f"{self.url}/ok") else None, deadline_s=deadline_s)
+
+
+def program(name: str) -> str:
+    """Return the path of a console script, first beside this Python, then on the PATH.
+
+    Raises:
+        ServerStartError: it is not installed.
+    """
+    beside = Path(sys.executable).parent / name
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if found is None:
+        raise ServerStartError(f"{name} is not installed: pip install 'langgraph-e2b-agent[local]'")
+    return found
+
+
+def find_config(start: Path) -> Path:
+    """Return this project's langgraph.json: above `start`, or where the package is installed from.
+
+    Another project's file is passed over.
+
+    Raises:
+        ServerStartError: there is none.
+    """
+    beside_package = Path(__file__).resolve().parents[3]
+    for folder in (start, *start.parents, beside_package):
+        candidate = folder / "langgraph.json"
+        if candidate.is_file() and '"plan_execute"' in candidate.read_text(
+            encoding="utf-8", errors="replace"
+        ):
+            return candidate
+    raise ServerStartError(
+        "There is no langgraph.json of this project here or above. Change to a checkout of it."
+    )
+
+
+def absolute_config(config: Mapping[str, Any], root: Path) -> dict[str, Any]:
+    """Return a langgraph.json whose relative paths are absolute, without its `env`."""
+    made: dict[str, Any] = {key: _absolute(value, root) for key, value in config.items() if key != "env"}
+    return made
+
+
+def _absolute(value: Any, root: Path) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _absolute(item, root) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_absolute(item, root) for item in value]
+    if isinstance(value, str) and (value == "." or value.startswith(("./", "../"))):
+        return str((root / value).resolve()) if ":" not in value else _absolute_object(value, root)
+    return value
+
+
+def _absolute_object(value: str, root: Path) -> str:
+    path, _, name = value.rpartition(":")
+    return f"{(root / path).resolve()}:{name}"
+
+
+def free_port() -> int:
+    """Return a loopback port that is free now."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def answers(url: str) -> bool:
+    """Whether an HTTP GET to a loopback address is answered with success within a second."""
+    try:
+        with _direct.open(url, timeout=1) as response:
+            return bool(response.status < 400)
+    except (urllib.error.URLError, OSError, ValueError):
+        return False
+
+
+# Never through a proxy from the environment: these addresses are on this machine.
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
