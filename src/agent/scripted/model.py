@@ -2,12 +2,12 @@
 
 import asyncio
 import json
+import pkgutil
 import re
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Any, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -156,8 +156,9 @@ def _script(name: str) -> Script:
     if name not in SCRIPTS:
         raise ModelError(f"there is no script {name!r}; there are: {', '.join(SCRIPTS)}")
     file = f"{name}.yaml"
-    text = (files("agent.scripted") / file).read_text(encoding="utf-8")
-    return parse(text, name=name, file=f"agent/scripted/{file}")
+    # The import system's own way to read is the one allowed on an event loop; it is one small file, once.
+    data = pkgutil.get_data("agent.scripted", file) or b""
+    return parse(data.decode(), name=name, file=f"agent/scripted/{file}")
 
 
 def conversation(messages: Sequence[BaseMessage], tools: frozenset[str]) -> Conversation:
