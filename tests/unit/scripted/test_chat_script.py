@@ -121,7 +121,9 @@ def test_result_is_told(request_: str, tool: str, result: str, told: str) -> Non
             "ZeroDivisionError: x",
         ),
         ("run_command", "exit_code: 2\n<stderr>\nno such file\n</stderr>", "failed with exit code 2"),
-        ("run_command", "timed out after 120 s", "timed out after 120 s"),
+        ("run_command", "timed out after 120 s and was stopped", "timed out after 120 s"),
+        ("run_command", "outcome unknown: the connection ended", "outcome unknown"),
+        ("run_python", "<stdout>\n3\n</stdout>\ntimed out after 9 s and was interrupted", "after 9 s"),
         ("read_file", "error: a.txt does not exist", "a.txt does not exist"),
     ],
 )
