@@ -1,0 +1,54 @@
+"""The small agent that carries out one step of a plan."""
+
+import dataclasses
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import ModelCallLimitMiddleware
+from langchain_core.messages import AIMessage
+from langgraph.runtime import Runtime
+
+from agent.context import Context
+from agent.models import ModelMiddleware, placeholder_model
+from agent.repair.plan import Plan
+from agent.repair.project import ROOT
+from agent.repair.prompts import EXECUTOR, step_request
+from agent.repair.state import RepairState
+from agent.sandbox.provider import Handle
+from agent.settings import Settings
+from agent.tools import Limits, file_tools, shell_tool
+from agent.tools.events import ToolEventsMiddleware
+
+MAX_MODEL_CALLS = 25
+"""In one step; a model that needs more goes round in circles."""
+
+
+class Executor:
+    """Works in the project's folder with files and a shell."""
+
+    def __init__(self, settings: Settings) -> None:
+        limits = Limits.of(settings)
+        self._agent: Any = create_agent(
+            placeholder_model(),
+            tools=[*file_tools(limits, ROOT), shell_tool(limits, ROOT)],
+            system_prompt=EXECUTOR,
+            middleware=[
+                ModelMiddleware(settings),
+                ModelCallLimitMiddleware(run_limit=MAX_MODEL_CALLS, exit_behavior="end"),
+                ToolEventsMiddleware(),
+            ],
+            context_schema=Context,
+            # A step that is cut short starts anew: its messages need no checkpoints of their own.
+            checkpointer=False,
+            name="executor",
+        )
+
+    async def carry_out(
+        self, plan: Plan, index: int, state: RepairState, handle: Handle, runtime: Runtime[Context]
+    ) -> str:
+        """Carry out the step at `index`, counted from 0, in the given sandbox; return the agent's report."""
+        request = step_request(plan, index, state["test_command"])
+        context = dataclasses.replace(runtime.context or Context(), sandbox=handle)
+        result = await self._agent.ainvoke({"messages": [("human", request)]}, context=context)
+        last = result["messages"][-1]
+        return last.text if isinstance(last, AIMessage) and last.text else "no report"

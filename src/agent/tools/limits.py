@@ -1,0 +1,20 @@
+"""The limits tools keep."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from agent.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a call may take and how much of its output the model is shown."""
+
+    command_timeout_s: int = 120
+    code_timeout_s: int = 120
+    max_output_bytes: int = 16_384
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Return the limits that the settings name."""
+        return cls(settings.command_timeout_s, settings.code_timeout_s, settings.max_output_bytes)
