@@ -1,9 +1,12 @@
 """The state of plan_execute: plain data, small enough to be written at every step."""
 
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
+
+# Python 3.11 needs this one: pydantic reads it for the schemas that the server shows.
+from typing_extensions import TypedDict
 
 from agent.sandbox.middleware import SandboxId
 
