@@ -11,10 +11,14 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.tools import BaseTool, tool
-from pydantic import BaseModel, Field
 
+from agent.repair.plan import Plan, Step
+from agent.repair.prompts import EXECUTOR, PLANNER, plan_request, step_request
+from agent.repair.report import TestReport
+from agent.sandbox.provider import CommandResult
 from agent.scripted.bundled import bundled_project
 from agent.scripted.model import ScriptedChatModel
+from agent.tools.results import command_text, file_text
 
 TEST_COMMAND = "python -m pytest -q"
 PRICING = {
@@ -28,26 +32,12 @@ BASKET = {
 }
 
 
-class Step(BaseModel):
-    """One change to one file."""
-
-    file: str
-    change: str
-    reason: str
-
-
-class Plan(BaseModel):
-    """What to change, in order."""
-
-    summary: str
-    steps: list[Step] = Field(min_length=1, max_length=20)
-
-
 @dataclass
 class Workbench:
     """A project in a folder, and the executor's tools on it, worded as the sandbox tools word results."""
 
     folder: Path
+    max_bytes: int = 50_000
 
     def put(self, project: dict[str, str]) -> "Workbench":
         """Write files."""
@@ -64,20 +54,18 @@ class Workbench:
             if path.is_file() and path.suffix in {".py", ".toml"}
         }
 
-    def run(self, command: str = TEST_COMMAND) -> tuple[int, str]:
-        """Run a test command; return its exit code and what it printed."""
+    def run(self, command: str = TEST_COMMAND) -> CommandResult:
+        """Run a test command."""
         words = [sys.executable if word == "python" else word for word in shlex.split(command)]
         env = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(
             [*words, "-p", "no:cacheprovider"], cwd=self.folder, env=env, capture_output=True, text=True
         )
-        return done.returncode, done.stdout
+        return CommandResult(done.returncode, done.stdout, done.stderr)
 
-    def failing(self) -> set[str]:
-        """Return the tests that fail."""
-        _, output = self.run()
-        lines = [line.split() for line in output.splitlines() if line.startswith("FAILED ")]
-        return {words[1] for words in lines}
+    def report(self) -> TestReport:
+        """Run the tests."""
+        return TestReport.of(self.run())
 
     def tools(self) -> list[BaseTool]:
         """Return the executor's tools."""
@@ -87,9 +75,7 @@ class Workbench:
             """Read a file."""
             if not (self.folder / path).is_file():
                 return f"error: {path} does not exist"
-            text = (self.folder / path).read_text()
-            lines = len(text.splitlines())
-            return f'<file path="{path}" lines="1-{lines} of {lines}">\n{text}</file>'
+            return file_text(path, (self.folder / path).read_bytes(), self.max_bytes)
 
         @tool
         def write_file(path: str, content: str) -> str:
@@ -100,23 +86,16 @@ class Workbench:
         @tool
         def run_command(command: str) -> str:
             """Run a command."""
-            code, output = self.run(command)
-            return f"exit_code: {code}\n<stdout>\n{output}\n</stdout>"
+            return command_text(self.run(command), 120, self.max_bytes)
 
         return [read_file, write_file, run_command]
 
     def planner_messages(self) -> list[BaseMessage]:
-        """Return what the plan node shows: every file and the output of the tests."""
-        code, output = self.run()
-        files = self.files()
-        shown = "".join(f'<file path="{path}">\n{text}</file>\n' for path, text in files.items())
-        return [
-            SystemMessage("You plan repairs of projects whose tests fail."),
-            HumanMessage(
-                "Attempt 1 of 3\n\n<files>\n" + "\n".join(files) + f"\n</files>\n{shown}"
-                f'<test_output command="{TEST_COMMAND}" exit_code="{code}">\n{output}\n</test_output>'
-            ),
-        ]
+        """Return what the plan node shows."""
+        request = plan_request(
+            project=self.files(), test_command=TEST_COMMAND, report=self.report(), iteration=1, tries=3
+        )
+        return [SystemMessage(PLANNER), HumanMessage(request)]
 
 
 @pytest.fixture
@@ -135,14 +114,12 @@ async def plan(shop: Workbench) -> Plan | None:
     return found
 
 
-async def carry_out(shop: Workbench, step: Step, command: str = TEST_COMMAND) -> list[BaseMessage]:
+async def carry_out(shop: Workbench, step: Step) -> list[BaseMessage]:
     """Return the messages of the executor at work on a step."""
-    executor = create_agent(MODEL, shop.tools(), system_prompt="You carry out one step of a repair.")
-    told = (
-        f"Step 1 of 2\nFile: {step.file}\nChange: {step.change}\n"
-        f"Reason: {step.reason}\nTest command: {command}"
-    )
-    return (await executor.ainvoke({"messages": [HumanMessage(told)]}))["messages"]
+    executor = create_agent(MODEL, shop.tools(), system_prompt=EXECUTOR)
+    told = step_request(Plan(summary="", steps=[step]), 0, TEST_COMMAND)
+    messages: list[BaseMessage] = (await executor.ainvoke({"messages": [HumanMessage(told)]}))["messages"]
+    return messages
 
 
 def called(messages: list[BaseMessage]) -> list[str]:
@@ -158,10 +135,9 @@ def fix(project: dict[str, str], path: str, old: str, new: str) -> dict[str, str
 
 def test_bundled_project_fails_exactly_the_named_tests(shop: Workbench) -> None:
     """Two bugs in two modules, five failing tests of fourteen."""
-    code, output = shop.run()
-    assert code == 1
-    assert "5 failed, 9 passed" in output
-    assert shop.failing() == PRICING | BASKET
+    report = shop.report()
+    assert (report.exit_code, report.failed, report.passed) == (1, 5, 9)
+    assert set(report.failing) == PRICING | BASKET
 
 
 @pytest.mark.parametrize(
@@ -176,7 +152,7 @@ async def test_half_repaired_project_gets_a_plan_of_one_step(
 ) -> None:
     """Each bug fails its own tests, and a step is planned only for the bug that is still there."""
     shop.put(fix(bundled_project(), path, old, new))
-    assert shop.failing() == left
+    assert set(shop.report().failing) == left
     found = await plan(shop)
     assert found is not None
     assert [step.file for step in found.steps] == [
@@ -194,7 +170,7 @@ async def test_plan_carried_out_turns_the_tests_green(shop: Workbench) -> None:
         messages = await carry_out(shop, step)
         assert called(messages) == ["read_file", "write_file", "run_command"]
         assert "pass now" in str(messages[-1].content)
-    assert shop.failing() == set()
+    assert shop.report().green
     before = bundled_project()
     changed = [path for path, text in shop.files().items() if text != before[path]]
     assert changed == ["shop/basket.py", "shop/pricing.py"]
@@ -231,6 +207,15 @@ async def test_step_it_cannot_do_changes_nothing(shop: Workbench, file: str, rep
     messages = await carry_out(shop, Step(file=file, change="Do something.", reason="Why not."))
     assert called(messages) == ["read_file"]
     assert reported in str(messages[-1].content)
+    assert shop.files() == bundled_project()
+
+
+async def test_file_shown_in_part_is_not_written_back(shop: Workbench) -> None:
+    """A clipped text is no text to correct: writing it would lose what was left out."""
+    shop.max_bytes = 400
+    messages = await carry_out(shop, Step(file="shop/pricing.py", change="Correct it.", reason="It fails."))
+    assert called(messages) == ["read_file"]
+    assert "could not read the whole" in str(messages[-1].content)
     assert shop.files() == bundled_project()
 
 
