@@ -1,0 +1,85 @@
+"""Graphs for the client's tests: no sandbox and no model, every ending on demand."""
+
+import asyncio
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.messages import AIMessage
+from langgraph.config import get_stream_writer
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import interrupt
+from pydantic import BaseModel
+
+TICKS = 40
+
+
+class Answer(BaseModel):
+    """What a question takes; anything else leaves it open."""
+
+    decisions: str
+
+
+class State(TypedDict, total=False):
+    """Input `do`: what the run is to do; `seen`: what came back."""
+
+    do: str
+    seen: Annotated[list[Any], lambda left, right: left + right]
+    messages: list[Any]
+
+
+async def work(state: State) -> State:
+    """Tick, fail, ask or answer, as `do` says."""
+    write = get_stream_writer()
+    do = state.get("do", "")
+    if do == "fail":
+        write({"type": "progress", "phase": "work", "message": "about to fail"})
+        raise RuntimeError("the work failed")
+    if do == "tick":
+        for number in range(TICKS):
+            write(
+                {
+                    "type": "progress",
+                    "phase": "work",
+                    "message": str(number),
+                    "step": number + 1,
+                    "steps": TICKS,
+                }
+            )
+            await asyncio.sleep(0.05)
+    if do == "say":
+        return {"messages": [AIMessage("hello there")], "seen": ["said"]}
+    return {"seen": [do]}
+
+
+async def ask_left(state: State) -> State:
+    """Ask one question."""
+    return _asked("left")
+
+
+async def ask_right(state: State) -> State:
+    """Ask another question at the same time."""
+    return _asked("right")
+
+
+def _asked(name: str) -> State:
+    answer = interrupt({"question": name}, response_schema=Answer)
+    return {"seen": [f"{name}:{answer.decisions}"]}
+
+
+def _next(state: State) -> list[str]:
+    match state.get("do"):
+        case "ask":
+            return ["ask_left"]
+        case "ask both":
+            return ["ask_left", "ask_right"]
+    return [END]
+
+
+_builder = StateGraph(State)
+_builder.add_node("work", work)
+_builder.add_node("ask_left", ask_left)
+_builder.add_node("ask_right", ask_right)
+_builder.add_edge(START, "work")
+_builder.add_conditional_edges("work", _next, ["ask_left", "ask_right", END])
+_builder.add_edge("ask_left", END)
+_builder.add_edge("ask_right", END)
+graph = _builder.compile()
