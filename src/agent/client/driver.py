@@ -44,7 +44,8 @@ class Driver:
         graph: name of a graph, or an assistant's id.
         thread_id: an existing thread.
         context: sent with every run and every answer: a server does not keep it between the two.
-        reconnect_s: how long to go on trying to join a broken stream, in seconds.
+        reconnect_s: how long to go on trying to join a broken stream, in seconds; the SDK's own five attempts
+            (about 15 s) come on top.
     """
 
     def __init__(
