@@ -15,7 +15,17 @@ ROOT = "/home/user/project"
 
 MAX_INPUT_BYTES = 1_000_000
 MAX_TREE_BYTES = 20_000_000
-PROTECTED = ("tests/*", "test/*", "test_*.py", "*/test_*.py", "*_test.py", "conftest.py", "*/conftest.py")
+PROTECTED = (
+    "tests/*",
+    "*/tests/*",
+    "test/*",
+    "*/test/*",
+    "test_*.py",
+    "*/test_*.py",
+    "*_test.py",
+    "conftest.py",
+    "*/conftest.py",
+)
 """Files whose change would let the tests pass without mending anything."""
 
 _NOT_SOURCE = ("__pycache__", ".pytest_cache", ".git", ".venv", "node_modules", "*.pyc")

@@ -115,14 +115,31 @@ def code_artifact(result: CodeResult) -> dict[str, Any]:
 
 
 def file_text(path: str, data: bytes, max_bytes: int) -> str:
-    """Word a file: its text with the range shown, or its size when it is not text."""
+    """Word a file: its text with the lines shown, or its size when it is not text.
+
+    A file over the budget is shown up to a whole line, and the heading says so: shown as if it were whole,
+    it would be written back without its end.
+    """
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         sample = base64.b64encode(data[:24]).decode()
         return f"{path} is binary: {len(data)} bytes, starting (base64) {sample}"
-    lines = text.count("\n") + (not text.endswith("\n") and bool(text))
-    return block("file", text, max_bytes, f' path="{path}" lines="1-{lines} of {lines}"')
+    lines = text.splitlines(keepends=True)
+    shown = _whole_lines(lines, max_bytes)
+    heading = f' path="{path}" lines="{min(shown, 1)}-{shown} of {len(lines)}"'
+    if shown < len(lines):
+        heading += f' note="cut: the file has {len(data)} bytes; see the rest with sed -n in a command"'
+    return block("file", "".join(lines[:shown]), max_bytes, heading)
+
+
+def _whole_lines(lines: list[str], max_bytes: int) -> int:
+    room = max_bytes
+    for count, line in enumerate(lines):
+        room -= len(line.encode())
+        if room < 0:
+            return count
+    return len(lines)
 
 
 def listing_text(entries: list[tuple[str, FileEntry]]) -> str:

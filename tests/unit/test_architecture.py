@@ -1,0 +1,90 @@
+"""Who may import whom, and what importing costs."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[2] / "src"
+
+
+def imports(path: Path) -> set[str]:
+    """Return the full names of the modules a file imports, wherever in it they stand; no relative ones."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def modules(package: str) -> list[Path]:
+    """Return the package's files, without the data of the bundled project."""
+    return [p for p in (SRC / package).rglob("*.py") if "broken_shop" not in p.parts]
+
+
+def importers(of: str, within: str = "agent") -> set[str]:
+    """Return the files that import a module or package, relative to src/."""
+    return {
+        str(path.relative_to(SRC))
+        for path in modules(within)
+        if any(name == of or name.startswith(f"{of}.") for name in imports(path))
+    }
+
+
+def test_only_one_package_imports_the_sandbox_sdk() -> None:
+    """Another sandbox service means another package beside sandbox/e2b, and nothing else."""
+    sdk = importers("e2b") | importers("e2b_code_interpreter")
+    assert {str(Path(name).parent) for name in sdk} == {"agent/sandbox/e2b"}
+
+
+def test_the_sdk_package_is_named_only_where_graphs_are_wired_and_handles_become_boxes() -> None:
+    """The manager, the middleware and the tools see the Protocols alone."""
+    outside = {n for n in importers("agent.sandbox.e2b") if not n.startswith("agent/sandbox/e2b/")}
+    assert outside == {"agent/wiring.py", "agent/sandbox/live.py"}
+
+
+def test_client_imports_nothing_else_of_the_package() -> None:
+    """The driver can be copied into a program that has only langgraph-sdk."""
+    for path in modules("agent/client"):
+        others = {n for n in imports(path) if n.split(".")[0] == "agent" and not n.startswith("agent.client")}
+        assert not others, f"{path.name} imports {others}"
+
+
+def test_the_local_server_and_the_agent_do_not_know_each_other() -> None:
+    """They speak E2B's protocol and nothing else."""
+    assert not importers("e2b_local", "agent")
+    assert not importers("agent", "e2b_local")
+
+
+def test_only_settings_read_the_environment() -> None:
+    """Every variable is validated and documented in one place."""
+    readers = {
+        str(path.relative_to(SRC))
+        for path in modules("agent")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in {"os.environ", "os.getenv"}
+    }
+    # The command line hands the whole environment on to the servers it starts, and looks at none of it.
+    assert readers - {"agent/cli/processes.py"} == {"agent/settings.py"}
+
+
+@pytest.mark.parametrize("module", ["agent.graphs.code_agent", "agent.graphs.plan_execute"])
+def test_importing_and_drawing_a_graph_needs_no_key_and_no_network(module: str) -> None:
+    """A server starts, shows schemas and draws graphs before anything is configured."""
+    program = f"""
+import socket
+def refuse(*args, **kwargs):
+    raise AssertionError("a connection was tried")
+socket.socket.connect = socket.create_connection = refuse
+from {module} import graph
+assert graph.get_graph().nodes
+graph.get_input_jsonschema(), graph.get_output_jsonschema(), graph.get_context_jsonschema()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

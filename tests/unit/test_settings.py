@@ -1,0 +1,63 @@
+"""Settings: read once, validated, one clear line a wrong value."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.errors import SettingsError
+from agent.settings import Settings, env_example
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "abc", "999999", "29", "1.5"])
+def test_settings_refuse_a_lease_out_of_range(value: str) -> None:
+    """A lease that cannot be used stops the start with one line that names the range."""
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_env({"SANDBOX_TIMEOUT": value})
+    line = f"SANDBOX_TIMEOUT={value!r} cannot be used: a whole number from 30 to 86400 is needed"
+    assert str(caught.value) == f"{line} (see .env.example)"
+
+
+def test_settings_report_every_wrong_value_at_once() -> None:
+    """Several wrong values give as many lines, so that one look mends them all."""
+    env = {
+        "SANDBOX_TIMEOUT": "0",
+        "E2B_API_URL": "localhost",
+        "DEPLOYMENT": "a b",
+        "OPENAI_REASONING_EFFORT": "x",
+    }
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_env(env)
+    lines = str(caught.value).splitlines()
+    assert sorted(line.split("=")[0] for line in lines) == sorted(env)
+
+
+def test_settings_never_show_a_key() -> None:
+    """Keys are shown neither by the settings nor by an error about another value."""
+    env = {"OPENAI_API_KEY": "sk-secret", "E2B_API_KEY": "e2b_secret"}
+    settings = Settings.from_env(env)
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_env(env | {"SANDBOX_TIMEOUT": "0"})
+    assert "secret" not in repr(settings) + str(caught.value)
+
+
+def test_settings_take_an_empty_value_for_none() -> None:
+    """`NAME=` in a .env file means the default, as .env.example says."""
+    assert Settings.from_env({"SANDBOX_TIMEOUT": " ", "E2B_API_KEY": ""}) == Settings.from_env({})
+
+
+def test_settings_strip_the_slash_of_an_address() -> None:
+    """The SDK adds a slash of its own; two reach no route."""
+    assert Settings.from_env({"E2B_API_URL": "http://127.0.0.1:9/"}).e2b_api_url == "http://127.0.0.1:9"
+
+
+def test_env_example_is_what_the_settings_print() -> None:
+    """.env.example lists every variable with default, range and meaning."""
+    assert (ROOT / ".env.example").read_text() == env_example()
+
+
+def test_env_example_holds_the_defaults() -> None:
+    """Copying .env.example changes nothing."""
+    lines = [line for line in env_example().splitlines() if line and not line.startswith("#")]
+    assert Settings.from_env(dict(line.split("=", 1) for line in lines)) == Settings.from_env({})
