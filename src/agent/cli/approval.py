@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agent.cli.repair_view import plan_table
+from agent.cli.repair_text import plan_table
 from agent.cli.screen import Screen
 from agent.client import Interrupt
 
@@ -30,7 +30,6 @@ def automatic(screen: Screen, reason: str) -> Decide:
     def decide(questions: Sequence[Interrupt]) -> dict[str, Answer]:
         for question in questions:
             _show(screen, question.value)
-            screen.line()
             screen.line(f"  Approved automatically: {reason}", "yellow")
         return {question.id: approve(question.value) for question in questions}
 
@@ -62,7 +61,6 @@ def _actions(value: Any) -> list[Mapping[str, Any]]:
 
 def _ask(screen: Screen, value: Any) -> Answer:
     _show(screen, value)
-    screen.line()
     while True:
         said = screen.ask(_QUESTION).lower()
         if said in _YES:
@@ -79,5 +77,6 @@ def _show(screen: Screen, value: Any) -> None:
             screen.line(f"  {arguments.get('summary', '')}")
             screen.line()
             screen.show(plan_table(arguments))
+            screen.line()
         else:
             screen.line(f"  {action.get('description') or action.get('name')}")

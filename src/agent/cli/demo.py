@@ -1,18 +1,16 @@
 """The demo: repair the bundled project on servers of its own, and leave nothing behind."""
 
 import asyncio
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent.cli import exits
 from agent.cli.approval import Decide, asked, automatic
 from agent.cli.local_run import LocalRun
 from agent.cli.processes import ServerStartError
 from agent.cli.repair_run import run_repair
-from agent.cli.repair_view import RepairView, diff_lines, report_lines
+from agent.cli.repair_view import RepairView, show_result
 from agent.cli.screen import Screen
 from agent.client import ClientError, Driver, Failed, Finished, Server
-from agent.client.decode import test_report
 
 if TYPE_CHECKING:
     from agent.settings import Settings
@@ -42,7 +40,7 @@ def run_demo(
         local.keep = keep
         try:
             _start(screen, local, model)
-            code = _repair(screen, local, decide=_decider(screen, yes), verbose=verbose)
+            code = _repair(screen, local, model, decide=_decider(screen, yes), verbose=verbose)
         except (ServerStartError, ClientError) as exc:
             screen.error(str(exc))
             code = exits.PLATFORM
@@ -91,7 +89,7 @@ def _origin(model: str) -> str:
     return " (plays a script, asks no provider)" if model.startswith("scripted:") else ""
 
 
-def _repair(screen: Screen, local: LocalRun, *, decide: Decide, verbose: bool) -> int:
+def _repair(screen: Screen, local: LocalRun, model: str, *, decide: Decide, verbose: bool) -> int:
     from agent.scripted.bundled import bundled_project
 
     view = RepairView(screen, verbose=verbose)
@@ -99,7 +97,6 @@ def _repair(screen: Screen, local: LocalRun, *, decide: Decide, verbose: bool) -
         server = Server(local.url)
         try:
             driver = runner.run(server.new_thread("plan_execute"))
-            screen.heading("Tests before")
             request = {"project": bundled_project()}
             try:
                 outcome = run_repair(
@@ -118,7 +115,7 @@ def _repair(screen: Screen, local: LocalRun, *, decide: Decide, verbose: bool) -
                 raise
         finally:
             runner.run(server.close())
-    return _show_outcome(screen, outcome)
+    return _show_outcome(screen, outcome, model)
 
 
 async def _cancel(driver: Driver) -> None:
@@ -129,23 +126,12 @@ async def _cancel(driver: Driver) -> None:
         return  # the servers are stopped next
 
 
-def _show_outcome(screen: Screen, outcome: Finished | Failed) -> int:
+def _show_outcome(screen: Screen, outcome: Finished | Failed, model: str) -> int:
     if isinstance(outcome, Failed):
         return exits.PLATFORM
-    values: Mapping[str, Any] = outcome.values
-    if values.get("diff"):
-        screen.heading("Diff")
-        for line in diff_lines(str(values["diff"])):
-            screen.line(line)
-    screen.heading("Result")
-    if values.get("tests_after"):
-        for shown in report_lines(test_report(values["tests_after"])):
-            screen.line(shown)
-    if values.get("summary"):
-        screen.line(f"  {values['summary']}")
-    status = str(values.get("status") or "unknown")
-    code = exits.of_status(status)
-    screen.line(f"  status: {status}", "green" if code == exits.OK else "red")
+    code = exits.of_status(show_result(screen, outcome))
+    made_by = f"the script {model}" if model.startswith("scripted:") else model
+    screen.line(f"  Plan and changes come from {made_by}; the tests really ran in the sandbox.", "dim")
     return code
 
 

@@ -42,14 +42,16 @@ def run_repair(
         ClientError: see `Driver.start`.
     """
     stream = driver.start(request, deadline_s=deadline_s)
+    doing = "Running the tests as they are"
     while True:
-        with screen.busy("Starting the run") as busy:
+        with screen.busy(doing) as busy:
             view.follow(busy)
             outcome = runner.run(_to_the_end(stream, view))
             view.follow(None)
         if not isinstance(outcome, Interrupted):
             return outcome
         stream = driver.answer(decide(outcome.interrupts), deadline_s=deadline_s)
+        doing = "Going on with the answer"
 
 
 async def _to_the_end(stream: AsyncGenerator[Event, None], view: RepairView) -> Outcome:

@@ -5,9 +5,12 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console, RenderableType
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
+from rich.table import Column
 from rich.text import Text
 
+_LONGEST_MESSAGE = 60  # beside a spinner
 _PLAIN_WIDTH = 110  # for tables in logs; single lines are never broken there
 
 
@@ -74,11 +77,13 @@ class Busy:
             self._progress = Progress(
                 SpinnerColumn(),
                 TextColumn("{task.description}"),
-                BarColumn(bar_width=24),
+                BarColumn(bar_width=20),
+                TextColumn("{task.fields[detail]}", style="dim", table_column=Column(no_wrap=True, ratio=1)),
                 console=self._screen.console,
+                expand=True,
                 transient=True,
             )
-            self._task = self._progress.add_task(self._message, total=None)
+            self._task = self._progress.add_task(_short(self._message), total=None, detail="")
             self._progress.start()
         elif self._message:
             self._screen.line(f"{self._message} …")
@@ -93,6 +98,16 @@ class Busy:
     def update(self, message: str, done: int | None = None, total: int | None = None) -> None:
         """Change the message, and the bar when there is something to count; silent without a terminal."""
         if self._progress is not None and self._task is not None:
+            completed = 0 if done is None else done
             self._progress.update(
-                self._task, description=message, total=total, completed=0 if done is None else done
+                self._task, description=_short(message), total=total, completed=completed, detail=""
             )
+
+    def detail(self, text: str) -> None:
+        """Show a passing detail beside the message, such as the last line of output."""
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, detail=escape(text))
+
+
+def _short(message: str) -> str:
+    return escape(message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 1]}…")

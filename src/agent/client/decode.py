@@ -89,9 +89,15 @@ def _custom(data: Any) -> Event:
             return SandboxNotice(_text(data, "event"), _text(data, "sandbox_id"), _text(data, "message"))
         case "tool" if data.get("event") in _TOOL_EVENTS:
             return ToolEvent(
-                data["event"], _text(data, "name"), _text(data, "tool_call_id"), _text(data, "text")
+                data["event"], _text(data, "name"), _text(data, "tool_call_id"), _tool_text(data)
             )
     return Custom(data)
+
+
+def _tool_text(data: Mapping[str, Any]) -> str:
+    if "args" in data and not data.get("text"):
+        return json.dumps(data["args"], ensure_ascii=False)
+    return _text(data, "text")
 
 
 def _message(message: Any, metadata: Any) -> Iterator[Event]:
@@ -101,7 +107,7 @@ def _message(message: Any, metadata: Any) -> Iterator[Event]:
     kind = message.get("type")
     node = str(metadata.get("langgraph_node", "")) if isinstance(metadata, Mapping) else ""
     if kind in {"AIMessageChunk", "ai"} and text:
-        yield Token(text, node, str(message.get("id") or ""))
+        yield Token(text, node, str(message.get("id") or ""), whole=kind == "ai")
     elif kind == "tool":
         yield ToolEvent(
             "result", str(message.get("name") or ""), str(message.get("tool_call_id") or ""), text

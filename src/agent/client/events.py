@@ -22,11 +22,15 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of a chat model's answer, as it is written."""
+    """A piece of a chat model's answer, as it is written.
+
+    `whole` marks a complete message that a node put into the conversation without streaming it.
+    """
 
     text: str
     node: str = ""
     message_id: str = ""
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,11 @@ CASES: list[tuple[str, Any, list[Event]]] = [
         {"type": "tool", "event": "output", "name": "run_command", "tool_call_id": "c", "text": "x\n"},
         [ToolEvent("output", "run_command", "c", "x\n")],
     ),
+    (
+        "custom|tools:1",
+        {"type": "tool", "event": "start", "name": "f", "tool_call_id": "c", "args": {"path": "é"}},
+        [ToolEvent("start", "f", "c", '{"path": "é"}')],
+    ),
     ("custom", {"type": "tool", "event": "else"}, [Custom({"type": "tool", "event": "else"})]),
     ("custom", {"type": "chart"}, [Custom({"type": "chart"})]),
     ("custom", "words", [Custom("words")]),
@@ -65,6 +70,7 @@ CASES: list[tuple[str, Any, list[Event]]] = [
         [{"type": "AIMessageChunk", "content": "He", "id": "m1"}, {"langgraph_node": "model"}],
         [Token("He", "model", "m1")],
     ),
+    ("messages", [{"type": "ai", "content": "Done", "id": "m2"}, {}], [Token("Done", "", "m2", whole=True)]),
     ("messages", [{"type": "AIMessageChunk", "content": "", "id": "m1"}, {}], []),
     ("messages", [{"type": "human", "content": "hi"}, {}], []),
     (

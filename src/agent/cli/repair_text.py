@@ -1,0 +1,60 @@
+"""Pieces of a repair as text: reports, plans and diffs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from agent.client import TestReport
+
+_DIFF_STYLES = (
+    ("+++", "bold"),
+    ("---", "bold"),
+    ("diff ", "bold"),
+    ("@@", "cyan"),
+    ("+", "green"),
+    ("-", "red"),
+)
+
+
+def report_lines(report: TestReport) -> list[Text]:
+    """Return a test report in a few lines: the verdict, then each failing test."""
+    if report.timed_out:
+        verdict = Text("  ✗ the tests did not end within their limit", "red")
+    elif report.green:
+        verdict = Text(f"  ✓ {_count(report.passed)}passed", "green")
+    else:
+        told = f"{_count(report.failed)}failed" if report.failed != 0 else f"exit code {report.exit_code}"
+        if report.passed:
+            told += f", {report.passed} passed"
+        verdict = Text(f"  ✗ {told}", "red")
+    return [verdict, *(Text(f"    {name}", "red") for name in report.failing)]
+
+
+def plan_table(plan: Mapping[str, Any]) -> RenderableType:
+    """Return a plan as a table: one row a step, the reason beneath the change."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", leading=1)
+    table.add_column("", justify="right", style="bold cyan")
+    table.add_column("File", overflow="fold")
+    table.add_column("Change and reason")
+    steps = plan.get("steps")
+    for number, step in enumerate(steps if isinstance(steps, Sequence) else (), start=1):
+        what = Text.assemble(str(step.get("change", "")), "\n", (str(step.get("reason", "")), "dim"))
+        table.add_row(str(number), Text(str(step.get("file", ""))), what)
+    return Padding(table, (0, 0, 0, 2))
+
+
+def diff_lines(diff: str) -> list[Text]:
+    """Return a unified diff, coloured."""
+    return [Text(f"  {line}", _diff_style(line)) for line in diff.rstrip("\n").split("\n")]
+
+
+def _diff_style(line: str) -> str:
+    return next((style for start, style in _DIFF_STYLES if line.startswith(start)), "")
+
+
+def _count(number: int | None) -> str:
+    return "" if number is None else f"{number} "

@@ -1,0 +1,107 @@
+"""How tool calls look on the screen: one line a call, its output beneath."""
+
+import json
+import re
+from collections.abc import Mapping
+
+from rich.text import Text
+
+from agent.cli.screen import Busy, Screen
+from agent.client import ToolEvent
+
+_MOST_RESULT_LINES = 12
+_LONGEST_ARGUMENT = 90
+_EXIT = re.compile(r"exit_code: (\d+)|timed out after .*")
+_BLOCK = re.compile(r"</?(stdout|stderr|result|error|file)\b[^>]*>")
+
+
+class ToolView:
+    """Shows tool calls; output that arrives in pieces is shown by the line.
+
+    Args:
+        screen: where to write.
+        verbose: also live output and whole results.
+    """
+
+    def __init__(self, screen: Screen, *, verbose: bool = False) -> None:
+        self._screen = screen
+        self._verbose = verbose
+        self.busy: Busy | None = None
+        self._partial: dict[str, str] = {}
+        self._live: set[str] = set()
+
+    def show(self, event: ToolEvent) -> None:
+        """Show one event of a tool call."""
+        match event.event:
+            case "start":
+                line = Text.assemble("    ", (event.name, "cyan"), " ", arguments_line(event.text))
+                self._screen.line(line)
+            case "output":
+                self._output(event)
+            case "end":
+                self._end(event)
+            case "result":  # the same text as `end`, from the conversation
+                return
+
+    def _output(self, event: ToolEvent) -> None:
+        self._live.add(event.tool_call_id)
+        *lines, rest = (self._partial.get(event.tool_call_id, "") + event.text).split("\n")
+        self._partial[event.tool_call_id] = rest
+        for line in lines:
+            if self._verbose:
+                self._screen.line(f"      {line}", "dim")
+        last = next((line for line in reversed([*lines, rest]) if line.strip()), "")
+        if self.busy is not None and last:
+            self.busy.detail(last.strip())
+
+    def _end(self, event: ToolEvent) -> None:
+        rest = self._partial.pop(event.tool_call_id, "")
+        if self._verbose and rest:
+            self._screen.line(f"      {rest}", "dim")
+        if self._verbose and event.tool_call_id not in self._live:
+            self._whole(event.text)
+        else:
+            self._digest(event.text)
+        if self.busy is not None:
+            self.busy.detail("")
+
+    def _whole(self, text: str) -> None:
+        lines = text.rstrip("\n").splitlines()
+        for line in lines[:_MOST_RESULT_LINES]:
+            self._screen.line(f"      {line}", "dim")
+        if len(lines) > _MOST_RESULT_LINES:
+            self._screen.line(f"      … {len(lines) - _MOST_RESULT_LINES} more lines", "dim")
+
+    def _digest(self, text: str) -> None:
+        digest = result_digest(text)
+        if digest:
+            bad = text.startswith("error:") or (_EXIT.match(text) and not text.startswith("exit_code: 0"))
+            self._screen.line(f"      {digest}", "red" if bad else "dim")
+
+
+def result_digest(text: str) -> str:
+    """Return a tool's result in one line: how a command ended and its last line, or nothing to say."""
+    lines = text.splitlines()
+    if not lines:
+        return ""
+    if not _EXIT.match(lines[0]):
+        return lines[0] if lines[0].startswith(("error:", "Wrote")) else ""
+    stdout = text.partition("<stdout>\n")[2].partition("\n</stdout>")[0]
+    said = [line.strip() for line in (stdout or text).splitlines()[0 if stdout else 1 :]]
+    last = next((line for line in reversed(said) if line and not _BLOCK.fullmatch(line)), "")
+    return f"{lines[0]}  {last}".rstrip()
+
+
+def arguments_line(text: str) -> str:
+    """Return a tool's arguments in one short line: the first value, the rest by size."""
+    try:
+        arguments = json.loads(text)
+    except ValueError:
+        return text[:_LONGEST_ARGUMENT]
+    if not isinstance(arguments, Mapping) or not arguments:
+        return ""
+    first, *others = arguments.items()
+    lines = str(first[1]).splitlines() or [""]
+    more = " …" if len(lines) > 1 or len(lines[0]) > _LONGEST_ARGUMENT else ""
+    rest = "".join(f", {name}: {len(str(value))} characters" for name, value in others)
+    return f"{lines[0][:_LONGEST_ARGUMENT]}{more}{rest}"
