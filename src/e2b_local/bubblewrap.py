@@ -1,0 +1,267 @@
+"""Boxes under bubblewrap: own pid, mount, ipc, uts and network namespaces, and no privileges."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import logging
+import os
+import pathlib
+import pwd
+import random
+import shutil
+import signal
+import socket
+import subprocess
+
+from e2b_local.agent_client import AgentClient, BoxGoneError
+from e2b_local.box import INBOX, Box, BoxStartError, await_ready
+from e2b_local.template import ETC, HOME, USER, Template
+
+_log = logging.getLogger(__name__)
+_RUN_DIR = "/run/e2b"
+_INBOX_PARENT = "/opt/e2b"
+_RUN_BYTES = 64 * 1024 * 1024
+# Above the users of a system, below the ranges of containers and of systemd's dynamic users; and within the
+# 65,536 ids that a container which itself has a user namespace usually gets.
+_UIDS = range(20_000, 60_000)
+
+
+class BubblewrapBox:
+    """A process tree in its own namespaces; process 1 is the agent."""
+
+    def __init__(
+        self,
+        monitor: asyncio.subprocess.Process,
+        init_pid: int,
+        socket_path: pathlib.Path,
+        stderr: asyncio.Task[None],
+    ) -> None:
+        self.agent = AgentClient(socket_path)
+        self.ended = asyncio.Event()
+        self._monitor = monitor
+        # A descriptor, not a number: it can never mean another process.
+        self._init = os.pidfd_open(init_pid)
+        self._socket_path = socket_path
+        self._stderr = stderr
+        self._watch = asyncio.create_task(self._wait())
+
+    async def freeze(self) -> None:
+        """Stop all: the agent stops the others in one step, then is stopped itself."""
+        with contextlib.suppress(BoxGoneError):
+            await self.agent.call("freeze")
+        self._signal(signal.SIGSTOP)
+
+    async def thaw(self) -> None:
+        """Continue the agent, which continues the others."""
+        self._signal(signal.SIGCONT)
+        with contextlib.suppress(BoxGoneError):
+            await self.agent.call("thaw")
+
+    async def kill(self) -> None:
+        """Kill process 1: the kernel kills the rest of its namespace with it."""
+        self._signal(signal.SIGKILL)
+        await self.ended.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if not self.ended.is_set():
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._init, number)
+
+    async def _wait(self) -> None:
+        await self._monitor.wait()
+        self.ended.set()
+        os.close(self._init)
+        self._stderr.cancel()
+        self._socket_path.unlink(missing_ok=True)
+
+
+class BubblewrapLauncher:
+    """Starts boxes under `bwrap`, as root with one unprivileged user id each, else in a user namespace."""
+
+    def __init__(self, template: Template, state_dir: pathlib.Path, disk_mb: int) -> None:
+        self._template = template
+        self._state_dir = state_dir
+        self._disk_bytes = disk_mb * 1024 * 1024
+        self._root = os.geteuid() == 0
+        self._numbers = itertools.count(1)
+        self._uids = _free_uids() if self._root else itertools.repeat(1000)
+        self._etc = state_dir / "etc"
+
+    def prepare(self) -> None:
+        """Write the files every box shares.
+
+        Raises:
+            BoxStartError: bubblewrap is missing or not allowed to make namespaces here.
+        """
+        if shutil.which("bwrap") is None:
+            raise BoxStartError("bubblewrap is not installed")
+        if self._root and shutil.which("setpriv") is None:
+            raise BoxStartError("setpriv (util-linux) is not installed")
+        self._etc.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(INBOX, self._state_dir / INBOX.name, ignore=shutil.ignore_patterns("__pycache__"))
+        for copied in (self._state_dir / INBOX.name).rglob("*"):
+            copied.chmod(0o644)  # whatever mask the package was installed under
+        (self._state_dir / INBOX.name).chmod(0o755)
+        (self._etc / "profile").write_text(self._template.login_profile())
+        (self._etc / "hosts").write_text("127.0.0.1 localhost e2b.local\n::1 localhost\n")
+        (self._etc / "hostname").write_text("e2b.local\n")
+        (self._etc / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files dns\n")
+        (self._etc / "resolv.conf").write_text("")
+        probe = ["bwrap", "--ro-bind", "/", "/", "--unshare-pid", "--unshare-net", "--proc", "/proc", "true"]
+        result = subprocess.run(probe, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            raise BoxStartError(f"bubblewrap cannot make namespaces here ({result.stderr.strip()})")
+
+    async def launch(self) -> Box:
+        """Start a box and wait for its agent."""
+        number = next(self._numbers)
+        uid = next(self._uids)
+        socket_path = self._state_dir / f"{number}.sock"
+        accounts = self._accounts(uid)
+        # The socket's name lies in a folder only the server can write: no box can put another in its place.
+        listener = socket.socket(socket.AF_UNIX)
+        info_read, info_write = os.pipe()
+        monitor: asyncio.subprocess.Process | None = None
+        try:
+            listener.bind(str(socket_path))
+            listener.listen(128)
+            command = self._command(uid, listener.fileno(), info_write, accounts)
+            monitor = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                pass_fds=(listener.fileno(), info_write),
+                env={"PATH": os.defpath},
+            )
+            os.close(info_write)
+            info_write = -1
+            await await_ready(monitor)
+            # bwrap writes this before the mounts exist: read only now that the program inside has spoken.
+            init_pid = int(json.loads(os.read(info_read, 4096))["child-pid"])
+        except BaseException as exc:
+            socket_path.unlink(missing_ok=True)
+            if monitor is not None and monitor.returncode is None:
+                monitor.kill()  # what it started dies with it
+            if isinstance(exc, OSError):
+                raise BoxStartError(str(exc)) from exc
+            raise
+        finally:
+            listener.close()
+            os.close(info_read)
+            if info_write >= 0:
+                os.close(info_write)
+            for path in accounts:
+                path.unlink(missing_ok=True)
+        return BubblewrapBox(monitor, init_pid, socket_path, asyncio.create_task(_drain(monitor, number)))
+
+    def _accounts(self, uid: int) -> tuple[pathlib.Path, pathlib.Path]:
+        passwd = self._etc / f"passwd-{uid}"
+        group = self._etc / f"group-{uid}"
+        passwd.write_text(
+            "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+            f"{USER}:x:{uid}:{uid}::{HOME}:/bin/bash\n"
+        )
+        group.write_text(f"root:x:0:\nnogroup:x:65534:\n{USER}:x:{uid}:\n")
+        return passwd, group
+
+    def _command(
+        self, uid: int, listen_fd: int, info_fd: int, accounts: tuple[pathlib.Path, pathlib.Path]
+    ) -> list[str]:
+        command = ["bwrap", "--die-with-parent", "--as-pid-1", "--new-session", "--info-fd", str(info_fd)]
+        command += [
+            "--unshare-pid",
+            "--unshare-net",
+            "--unshare-ipc",
+            "--unshare-uts",
+            "--unshare-cgroup-try",
+        ]
+        command += ["--hostname", "e2b.local"]
+        if not self._root:
+            command += ["--unshare-user", "--uid", str(uid), "--gid", str(uid)]
+        command += self._mounts(accounts)
+        command += ["--clearenv", "--chdir", HOME]
+        variables = self._template.environment(HOME) | {"MPLCONFIGDIR": f"{_RUN_DIR}/matplotlib"}
+        for name, value in variables.items():
+            command += ["--setenv", name, value]
+        agent = [str(self._template.python), "-I", "-S", "-c", _BOOT, "--listen-fd", str(listen_fd)]
+        agent += ["--home", HOME, "--run", _RUN_DIR]
+        if not self._root:
+            return [*command, "--", *agent]
+        # Made by root, these folders must become the user's before root's powers are given up for good.
+        drop = (
+            f"chown {uid}:{uid} {HOME} {_RUN_DIR} && exec setpriv --reuid {uid} --regid {uid} --clear-groups "
+        )
+        drop += '--bounding-set=-all --inh-caps=-all --no-new-privs "$@"'
+        return [*command, "--", "/bin/sh", "-c", drop, "sh", *agent]
+
+    def _mounts(self, accounts: tuple[pathlib.Path, pathlib.Path]) -> list[str]:
+        mounts = [
+            "--ro-bind",
+            "/usr",
+            "/usr",
+            "--perms",
+            "0755",
+            "--dir",
+            "/etc",
+            "--perms",
+            "0755",
+            "--dir",
+            "/run",
+        ]
+        for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+            path = pathlib.Path("/", name)
+            if path.is_symlink():
+                mounts += ["--symlink", str(path.readlink()), str(path)]
+            elif path.is_dir():
+                mounts += ["--ro-bind", str(path), str(path)]
+        for name in ETC:
+            mounts += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+        for name in ("profile", "hosts", "hostname", "nsswitch.conf", "resolv.conf"):
+            mounts += ["--ro-bind", str(self._etc / name), f"/etc/{name}"]
+        mounts += ["--ro-bind", str(accounts[0]), "/etc/passwd", "--ro-bind", str(accounts[1]), "/etc/group"]
+        mounts += ["--proc", "/proc", "--dev", "/dev"]
+        # Everything a sandbox can write is one of these, so that it cannot fill the host's disk.
+        for perms, target in (("0755", "/home"), ("1777", "/tmp"), ("1777", "/dev/shm")):
+            mounts += ["--perms", perms, "--size", str(self._disk_bytes), "--tmpfs", target]
+        mounts += ["--perms", "0755", "--dir", HOME]
+        mounts += ["--perms", "0700", "--size", str(_RUN_BYTES), "--tmpfs", _RUN_DIR]
+        # Matplotlib keeps its list of fonts in a folder it must be able to write; the list itself is shared.
+        mounts += ["--perms", "1777", "--dir", f"{_RUN_DIR}/matplotlib"]
+        for fonts in self._template.font_cache.glob("fontlist-*.json"):
+            mounts += ["--ro-bind", str(fonts), f"{_RUN_DIR}/matplotlib/{fonts.name}"]
+        # After /home, since Python itself may live below a home folder.
+        targets = {root: root for root in self._template.roots}
+        targets[pathlib.Path(_INBOX_PARENT, INBOX.name)] = self._state_dir / INBOX.name
+        for folder in sorted({parent for target in targets for parent in target.parents}):
+            # bwrap would make them for root alone.
+            mounts += ["--perms", "0755", "--dir", str(folder)]
+        for root, source in targets.items():
+            mounts += ["--ro-bind", str(source), str(root)]
+        return [*mounts, "--remount-ro", "/dev", "--remount-ro", "/"]
+
+
+# -I keeps the current folder and PYTHON* variables out of the agent; its own package is put on the path here.
+_BOOT = (
+    f"import sys; sys.path.insert(0, {_INBOX_PARENT!r}); import runpy; "
+    f"sys.argv[0] = {INBOX.name!r}; runpy.run_module({INBOX.name!r}, run_name='__main__')"
+)
+
+
+def _free_uids() -> itertools.cycle[int]:
+    # A random start: two servers on one machine should not share a user's process quota.
+    used = {account.pw_uid for account in pwd.getpwall()}
+    free = [uid for uid in _UIDS if uid not in used]
+    start = random.randrange(len(free))
+    return itertools.cycle(free[start:] + free[:start])
+
+
+async def _drain(monitor: asyncio.subprocess.Process, number: int) -> None:
+    # What comes out here was written by programs of the sandbox: shown only as a quoted, shortened line.
+    assert monitor.stderr is not None
+    with contextlib.suppress(asyncio.CancelledError, ValueError):
+        while piece := await monitor.stderr.read(4096):
+            _log.debug("box %d says %r", number, piece[:500])

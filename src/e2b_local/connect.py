@@ -1,0 +1,102 @@
+"""The Connect protocol, JSON codec only: unary replies, stream envelopes and errors."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from e2b_local.inbox.wire import Message, OpError
+
+_ENVELOPE = struct.Struct(">BI")
+_END_OF_STREAM = 0x02
+STREAM_TYPE = "application/connect+json"
+
+# The HTTP status of each code, for unary calls only: a stream is always 200, its last envelope has the error.
+_STATUS = {
+    "canceled": 499,
+    "unknown": 500,
+    "invalid_argument": 400,
+    "deadline_exceeded": 504,
+    "not_found": 404,
+    "already_exists": 409,
+    "permission_denied": 403,
+    "resource_exhausted": 429,
+    "failed_precondition": 400,
+    "aborted": 409,
+    "out_of_range": 400,
+    "unimplemented": 501,
+    "internal": 500,
+    "unavailable": 503,
+    "data_loss": 500,
+    "unauthenticated": 401,
+}
+
+
+def http_status(code: str) -> int:
+    """Return the HTTP status of a Connect code."""
+    return _STATUS.get(code, 500)
+
+
+def error_response(error: OpError) -> Response:
+    """Return a failed unary call's reply."""
+    return JSONResponse({"code": error.code, "message": error.message}, http_status(error.code))
+
+
+def envelope(payload: bytes) -> bytes:
+    """Wrap one message of a stream."""
+    return _ENVELOPE.pack(0, len(payload)) + payload
+
+
+def end_envelope(error: OpError | None = None) -> bytes:
+    """Return the envelope that ends a stream, with or without an error."""
+    body: dict[str, Any] = {} if error is None else {"error": {"code": error.code, "message": error.message}}
+    payload = json.dumps(body).encode()
+    return _ENVELOPE.pack(_END_OF_STREAM, len(payload)) + payload
+
+
+async def unary_message(request: Request) -> Message:
+    """Return the message of a unary call."""
+    return _message(await request.body() or b"{}")
+
+
+async def stream_message(request: Request) -> Message:
+    """Return the one message of a call whose reply is a stream."""
+    body = await request.body()
+    if len(body) < _ENVELOPE.size:
+        raise OpError("invalid_argument", "the request has no message")
+    flags, length = _ENVELOPE.unpack_from(body)
+    if flags & 0x01:
+        raise OpError("unimplemented", "compressed messages are not supported")
+    return _message(body[_ENVELOPE.size : _ENVELOPE.size + length])
+
+
+def timeout_ms(request: Request) -> int | None:
+    """Return the client's deadline for this call in milliseconds, or None if it has none."""
+    value = request.headers.get("connect-timeout-ms", "")
+    return int(value) if value.isdigit() and int(value) > 0 else None
+
+
+def requested_user(request: Request) -> str | None:
+    """Return the user a call is to run as: the name in basic authentication, or None for the default."""
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        return base64.b64decode(value).decode().partition(":")[0]
+    except ValueError:
+        return ""
+
+
+def _message(payload: bytes) -> Message:
+    try:
+        message = json.loads(payload)
+    except ValueError as exc:
+        raise OpError("invalid_argument", "the message is not JSON") from exc
+    if not isinstance(message, dict):
+        raise OpError("invalid_argument", "the message is not a JSON object")
+    return message

@@ -1,0 +1,203 @@
+"""The control plane: creating, finding, timing, pausing and killing sandboxes."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import urllib.parse
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, Router
+
+from e2b_local.config import Config
+from e2b_local.errors import ApiError
+from e2b_local.idempotency import Idempotency
+from e2b_local.registry import DEFAULT_TIMEOUT_S, Registry
+from e2b_local.sandbox import Lifecycle, Request, Sandbox, State
+from e2b_local.template import NAMES
+from e2b_local.views import connected, detail, listed
+
+_DEFAULT_PAGE = 100
+
+Handler = Callable[[HttpRequest], Awaitable[Response]]
+
+
+class ControlPlane:
+    """Routes of the control plane over one registry."""
+
+    def __init__(self, config: Config, registry: Registry, domain: str) -> None:
+        self._registry = registry
+        self._config = config
+        self._domain = domain
+        self._idempotency = Idempotency()
+        routes: list[tuple[str, str, Handler]] = [
+            ("POST", "/v2/sandboxes", self._create),
+            ("POST", "/sandboxes", self._create),
+            ("GET", "/v2/sandboxes", self._list),
+            ("GET", "/sandboxes", self._list),
+            ("GET", "/sandboxes/{id}", self._detail),
+            ("DELETE", "/sandboxes/{id}", self._kill),
+            ("POST", "/v2/sandboxes/{id}/connect", self._connect),
+            ("POST", "/sandboxes/{id}/connect", self._connect),
+            ("POST", "/sandboxes/{id}/resume", self._resume),
+            ("POST", "/sandboxes/{id}/refreshes", self._refresh),
+            ("POST", "/sandboxes/{id}/timeout", self._timeout),
+            ("POST", "/sandboxes/{id}/pause", self._pause),
+        ]
+        self.app = Router(
+            [Route(path, _guarded(handler), methods=[method]) for method, path, handler in routes],
+            default=_unknown,
+        )
+
+    def authorised(self, key: str | None) -> bool:
+        """Whether a request's X-API-KEY is this server's."""
+        return key == self._config.api_key
+
+    async def _create(self, request: HttpRequest) -> Response:
+        body = await _body(request)
+        wanted = _creation(body)
+        key = request.headers.get("idempotency-key")
+        if key is None:
+            sandbox = await self._registry.create(wanted)
+        else:
+            sandbox = await self._idempotency.once(key, body, lambda: self._registry.create(wanted))
+        return JSONResponse(connected(sandbox, self._domain), 201)
+
+    async def _detail(self, request: HttpRequest) -> Response:
+        return JSONResponse(
+            detail(self._registry.find(request.path_params["id"]), self._config, self._domain)
+        )
+
+    async def _list(self, request: HttpRequest) -> Response:
+        query = request.query_params
+        # The pairs are quoted twice: each value, then the whole as a form, then once more as a query value.
+        pairs = {
+            key: urllib.parse.unquote(value)
+            for key, value in urllib.parse.parse_qsl(query.get("metadata", ""))
+        }
+        states = {state for value in query.getlist("state") for state in value.split(",") if state}
+        matching = [
+            each
+            for each in self._registry.all()
+            if (not states or each.state.value in states)
+            and all(each.request.metadata.get(key) == value for key, value in pairs.items())
+        ]
+        limit = min(_DEFAULT_PAGE, int(query.get("limit", _DEFAULT_PAGE)))
+        page, token = _page(matching, limit, query.get("nextToken"))
+        headers = {"x-next-token": token} if token else {}
+        return JSONResponse([listed(each, self._config) for each in page], headers=headers)
+
+    async def _connect(self, request: HttpRequest) -> Response:
+        timeout_s = _timeout(await _body(request), DEFAULT_TIMEOUT_S)
+        sandbox, resumed = await self._registry.connect(request.path_params["id"], timeout_s)
+        return JSONResponse(connected(sandbox, self._domain), 201 if resumed else 200)
+
+    async def _resume(self, request: HttpRequest) -> Response:
+        sandbox = self._registry.find(request.path_params["id"])
+        if sandbox.state is State.RUNNING:
+            raise ApiError(409, f'sandbox "{sandbox.id}" is already running')
+        return await self._connect(request)
+
+    async def _refresh(self, request: HttpRequest) -> Response:
+        body = await _body(request)
+        sandbox = self._registry.find(request.path_params["id"])
+        if sandbox.state is State.RUNNING:
+            self._registry.extend(sandbox, max(15, int(body.get("duration") or 15)))
+        return Response(status_code=204)
+
+    async def _timeout(self, request: HttpRequest) -> Response:
+        body = await _body(request)
+        if not isinstance(body.get("timeout"), int):
+            raise ApiError(400, "timeout is required")
+        await self._registry.set_timeout(request.path_params["id"], body["timeout"])
+        return Response(status_code=204)
+
+    async def _pause(self, request: HttpRequest) -> Response:
+        await self._registry.pause(request.path_params["id"])
+        return Response(status_code=204)
+
+    async def _kill(self, request: HttpRequest) -> Response:
+        await self._registry.kill(request.path_params["id"])
+        return Response(status_code=204)
+
+
+def _guarded(handler: Handler) -> Handler:
+    async def guarded(request: HttpRequest) -> Response:
+        try:
+            return await handler(request)
+        except ApiError as exc:
+            return exc.response()
+
+    return guarded
+
+
+async def _unknown(scope: Any, receive: Any, send: Any) -> None:
+    await ApiError(404, f"{scope['method']} {scope['path']} is not known here").response()(
+        scope, receive, send
+    )
+
+
+async def _body(request: HttpRequest) -> dict[str, Any]:
+    raw = await request.body()
+    if not raw:
+        return {}
+    try:
+        body = json.loads(raw)
+    except ValueError as exc:
+        raise ApiError(400, "the body is not JSON") from exc
+    if not isinstance(body, dict):
+        raise ApiError(400, "the body is not a JSON object")
+    return body
+
+
+def _timeout(body: dict[str, Any], default: int) -> int:
+    timeout_s = body.get("timeout")
+    if timeout_s is None:
+        return default
+    if not isinstance(timeout_s, int):
+        raise ApiError(400, "timeout is not a whole number")
+    return timeout_s
+
+
+def _creation(body: dict[str, Any]) -> Request:
+    template = str(body.get("templateID") or "")
+    if template not in NAMES:
+        raise ApiError(404, f"template '{template}' not found")
+    metadata, envs = body.get("metadata") or {}, body.get("envVars") or {}
+    for name, pairs in (("metadata", metadata), ("envVars", envs)):
+        if not isinstance(pairs, dict) or not all(isinstance(value, str) for value in pairs.values()):
+            raise ApiError(400, f"{name} is not an object of strings")
+    internet = body.get("allow_internet_access")
+    return Request(
+        template=template,
+        timeout_s=_timeout(body, DEFAULT_TIMEOUT_S),
+        metadata=metadata,
+        envs=envs,
+        lifecycle=Lifecycle(
+            pause_on_timeout=bool(body.get("autoPause")),
+            # Unset means off.
+            auto_resume=bool((body.get("autoResume") or {}).get("enabled")),
+        ),
+        internet=internet,
+    )
+
+
+def _page(sandboxes: list[Sandbox], limit: int, token: str | None) -> tuple[list[Sandbox], str | None]:
+    # A token names the last one shown, not a position: sandboxes come and go between two pages.
+    if token:
+        try:
+            started, _, identifier = base64.urlsafe_b64decode(token).decode().partition(" ")
+        except (ValueError, binascii.Error) as exc:
+            raise ApiError(400, "nextToken is not valid") from exc
+        sandboxes = [
+            each for each in sandboxes if (each.started_at.isoformat(), each.id) < (started, identifier)
+        ]
+    page = sandboxes[:limit]
+    if len(sandboxes) <= limit:
+        return page, None
+    last = page[-1]
+    return page, base64.urlsafe_b64encode(f"{last.started_at.isoformat()} {last.id}".encode()).decode()

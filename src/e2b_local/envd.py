@@ -1,0 +1,144 @@
+"""The sandbox daemon's port (49983): health, the filesystem and process services."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import AsyncGenerator
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from e2b_local import connect
+from e2b_local.agent_client import BoxGoneError, outcome
+from e2b_local.errors import not_found_traffic
+from e2b_local.inbox.wire import Message, OpError
+from e2b_local.sandbox import Interruption, Sandbox
+from e2b_local.streams import StreamReply
+from e2b_local.template import USER
+from e2b_local.transfer import download, upload
+
+PORT = 49983
+_UNAUTHORIZED = "unauthorized access, please provide a valid access token or method signing if supported"
+# Used when the client names no interval of its own.
+_KEEPALIVE_S = 90.0
+
+_UNARY = {
+    "/filesystem.Filesystem/Stat": "stat",
+    "/filesystem.Filesystem/ListDir": "list",
+    "/filesystem.Filesystem/MakeDir": "make_dir",
+    "/filesystem.Filesystem/Move": "move",
+    "/filesystem.Filesystem/Remove": "remove",
+    "/process.Process/List": "process_list",
+    "/process.Process/SendSignal": "process_signal",
+    "/process.Process/SendInput": "process_input",
+    "/process.Process/CloseStdin": "process_close_stdin",
+    "/process.Process/Update": "process_update",
+}
+_STREAMS = {
+    "/process.Process/Start": "process_start",
+    "/process.Process/Connect": "process_connect",
+}
+
+
+async def handle(sandbox: Sandbox, request: Request) -> Response:
+    """Answer one request to a running sandbox's daemon."""
+    path = request.url.path
+    if path == "/health":
+        return Response(status_code=204)
+    if path == "/files":
+        return await _files(sandbox, request)
+    if not authorised(sandbox, request):
+        return connect.error_response(
+            OpError(
+                "unauthenticated",
+                _UNAUTHORIZED,
+            )
+        )
+    if request.method != "POST":
+        return Response(status_code=405)
+    try:
+        user = connect.requested_user(request)
+        if user is not None:
+            check_user(user)
+        if path in _UNARY:
+            message = await connect.unary_message(request)
+            return JSONResponse(await sandbox.box.agent.call(**message | {"op": _UNARY[path]}))
+        if path in _STREAMS:
+            return await _stream(sandbox, request, _STREAMS[path])
+    except OpError as exc:
+        return connect.error_response(exc)
+    except BoxGoneError:
+        return not_found_traffic(sandbox.id)
+    return Response("404 page not found", status_code=404)
+
+
+def authorised(sandbox: Sandbox, request: Request) -> bool:
+    """Whether a request carries this sandbox's access token."""
+    return hmac.compare_digest(request.headers.get("x-access-token", "").encode(), sandbox.token.encode())
+
+
+def check_user(name: str) -> None:
+    """Raise OpError unless a program can run as this user here: only as the sandbox's own."""
+    if name != USER:
+        raise OpError("unauthenticated", f"invalid username: '{name}'")
+
+
+async def _files(sandbox: Sandbox, request: Request) -> Response:
+    if not authorised(sandbox, request):
+        return JSONResponse(
+            {
+                "code": 401,
+                "message": _UNAUTHORIZED,
+            },
+            401,
+        )
+    try:
+        user = request.query_params.get("username")
+        if user:
+            check_user(user)
+        if request.method == "GET":
+            return await download(sandbox, request)
+        if request.method == "POST":
+            return await upload(sandbox, request)
+    except OpError as exc:
+        status = 507 if exc.code == "resource_exhausted" else connect.http_status(exc.code)
+        return JSONResponse({"code": status, "message": exc.message}, status)
+    except BoxGoneError:
+        return not_found_traffic(sandbox.id)
+    return Response(status_code=405)
+
+
+async def _stream(sandbox: Sandbox, request: Request, op: str) -> Response:
+    try:
+        message = await connect.stream_message(request)
+    except OpError as exc:
+        # A call whose reply is a stream is always 200; its error is in the last envelope.
+        return Response(connect.end_envelope(exc), media_type=connect.STREAM_TYPE)
+    interval = request.headers.get("keepalive-ping-interval", "")
+    return StreamReply(
+        sandbox,
+        _events(sandbox, op, {**message, "timeout_ms": connect.timeout_ms(request)}),
+        media_type=connect.STREAM_TYPE,
+        keepalive=connect.envelope(json.dumps({"event": {"keepalive": {}}}).encode()),
+        interval_s=float(interval) if interval.isdigit() and int(interval) > 0 else _KEEPALIVE_S,
+        last_words=_last_words,
+    )
+
+
+async def _events(sandbox: Sandbox, op: str, message: Message) -> AsyncGenerator[bytes, None]:
+    error: OpError | None = None
+    async with sandbox.box.agent.open(**message | {"op": op}) as channel:
+        try:
+            while isinstance(event := await channel.receive(), bytes):
+                yield connect.envelope(event)
+            outcome(event)
+        except OpError as exc:
+            error = exc
+    yield connect.end_envelope(error)
+
+
+def _last_words(why: Interruption) -> bytes | None:
+    if why is Interruption.KILLED:
+        return None
+    return connect.end_envelope(OpError("unavailable", "the sandbox was paused before the stream completed"))

@@ -1,0 +1,82 @@
+"""One address for everything: sandbox traffic by header or host name, else the control plane."""
+
+from __future__ import annotations
+
+import re
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from e2b_local import envd, interpreter
+from e2b_local.control import ControlPlane
+from e2b_local.errors import ApiError, not_found_traffic, port_closed_traffic
+from e2b_local.registry import Registry
+from e2b_local.sandbox import Sandbox, State
+
+_HOST = re.compile(r"^(\d{1,5})-([a-z0-9]+)\.")
+_SLASHES = re.compile(r"/{2,}")
+
+
+class Gateway:
+    """The ASGI application."""
+
+    def __init__(self, registry: Registry, control: ControlPlane) -> None:
+        self._registry = registry
+        self._control = control
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send a request where it belongs."""
+        if scope["type"] != "http":
+            return
+        # A trailing slash in E2B_SANDBOX_URL makes the SDK ask for //process.Process/Start.
+        scope["path"] = _SLASHES.sub("/", scope["path"])
+        request = Request(scope, receive)
+        app: ASGIApp
+        try:
+            address = _address(request)
+            if address is not None:
+                app = await self._traffic(request, *address)
+            elif self._control.authorised(request.headers.get("x-api-key")):
+                app = self._control.app
+            else:
+                raise ApiError(401, "invalid API key: it must be the one this server printed at its start")
+        except ApiError as exc:
+            app = exc.response()
+        await app(scope, receive, send)
+
+    async def _traffic(self, request: Request, sandbox_id: str, port: int) -> Response:
+        sandbox = self._registry.get(sandbox_id)
+        if sandbox is None:
+            return not_found_traffic(sandbox_id)
+        if sandbox.state is State.PAUSED:
+            refusal = await self._wake(sandbox, request)
+            if refusal is not None:
+                return refusal
+        if port == envd.PORT:
+            return await envd.handle(sandbox, request)
+        if port == interpreter.PORT:
+            return await interpreter.handle(sandbox, request)
+        return port_closed_traffic(sandbox_id, port)
+
+    async def _wake(self, sandbox: Sandbox, request: Request) -> Response | None:
+        if not sandbox.request.lifecycle.auto_resume:
+            # Told like a killed one; only the control plane tells them apart.
+            return not_found_traffic(sandbox.id)
+        if not envd.authorised(sandbox, request):
+            # A stray request must not wake what costs money.
+            return JSONResponse({"code": 403, "message": "permission denied"}, 403)
+        if not await self._registry.wake(sandbox):
+            return not_found_traffic(sandbox.id)
+        return None
+
+
+def _address(request: Request) -> tuple[str, int] | None:
+    sandbox_id = request.headers.get("e2b-sandbox-id")
+    port = request.headers.get("e2b-sandbox-port")
+    if sandbox_id is not None or port is not None:
+        if sandbox_id is None or port is None or not port.isdigit():
+            raise ApiError(400, "E2b-Sandbox-Id and E2b-Sandbox-Port must both be given")
+        return sandbox_id, int(port)
+    match = _HOST.match(request.headers.get("host", ""))
+    return (match[2], int(match[1])) if match else None

@@ -1,0 +1,53 @@
+"""Start the agent: `python -m inbox --listen-fd N --home DIR --run DIR`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import socket
+import sys
+
+from .agent import Agent
+from .family import adopt_orphans, signal_all
+from .paths import Paths
+
+
+async def _run(arguments: argparse.Namespace) -> None:
+    loop = asyncio.get_running_loop()
+    listener = socket.socket(fileno=arguments.listen_fd)
+    os.set_inheritable(listener.fileno(), False)
+    listener.setblocking(False)
+    over = asyncio.Event()
+    # Process 1 ignores what it has no handler for; Ctrl-C and TERM sent from inside must stay without effect.
+    if os.getpid() == 1:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    else:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        loop.add_signal_handler(signal.SIGTERM, over.set)
+    agent = Agent(Paths(arguments.home), arguments.run)
+    server = await asyncio.start_unix_server(agent.serve, sock=listener, limit=1024 * 1024)
+    # Standard input is the server's end of a pipe: when it closes, the server is gone.
+    lifeline = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lifeline), sys.stdin)
+    print("ready", flush=True)  # noqa: T201 - the server reads it
+    stopped = asyncio.create_task(over.wait())
+    closed = asyncio.create_task(lifeline.read(1))
+    await asyncio.wait({stopped, closed}, return_when=asyncio.FIRST_COMPLETED)
+    server.close()
+    signal_all(signal.SIGKILL)
+    os._exit(0)
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--listen-fd", type=int, required=True)
+    parser.add_argument("--home", required=True)
+    parser.add_argument("--run", required=True)
+    adopt_orphans()
+    asyncio.run(_run(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    _main()

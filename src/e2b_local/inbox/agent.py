@@ -1,0 +1,107 @@
+"""The operations the server may ask for, one connection each."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from .contexts import Contexts
+from .family import signal_all
+from .files import Files
+from .paths import Paths
+from .processes import Processes
+from .reaper import Reaper
+from .relay import connect_port
+from .wire import Channel, Message, OpError
+
+Unary = Callable[[Message], Awaitable[Message]]
+Streaming = Callable[[Message, Channel], Awaitable[Message]]
+
+
+class Agent:
+    """Answers operations: a request, then what the operation streams, then `{"ok": …}` or `{"error": …}`."""
+
+    def __init__(self, paths: Paths, run_dir: str) -> None:
+        self._environment = dict(os.environ)
+        self._contexts = Contexts(paths, run_dir, lambda: self._environment)
+        reaper = Reaper()
+        reaper.install()
+        files = Files(paths)
+        processes = Processes(paths, reaper, lambda: self._environment)
+        self._unary: dict[str, Unary] = {
+            "configure": self._configure,
+            "freeze": self._freeze,
+            "thaw": self._thaw,
+            "stat": files.stat,
+            "list": files.list_dir,
+            "make_dir": files.make_dir,
+            "move": files.move,
+            "remove": files.remove,
+            "process_list": processes.listing,
+            "process_signal": processes.signal,
+            "process_input": processes.input,
+            "process_close_stdin": processes.close_stdin,
+            "process_update": processes.update,
+            "warm": self._contexts.warm,
+            "contexts": self._contexts.listing,
+            "context_create": self._contexts.create,
+            "context_delete": self._contexts.delete,
+            "context_restart": self._contexts.restart,
+        }
+        self._streaming: dict[str, Streaming] = {
+            "read": files.read,
+            "write": files.write,
+            "process_start": processes.start,
+            "process_connect": processes.connect,
+            "execute": self._contexts.execute,
+            "connect_port": connect_port,
+        }
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection of the server."""
+        channel = Channel(reader, writer)
+        try:
+            request = await channel.receive()
+            if isinstance(request, dict):
+                await channel.send(await self._answer(request, channel))
+        except (ConnectionError, OpError):
+            pass  # the server hung up: what it asked for goes on or has ended as the operation defines
+        finally:
+            channel.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async def _answer(self, request: Message, channel: Channel) -> dict[str, Any]:
+        name = str(request.get("op"))
+        try:
+            if name in self._unary:
+                return {"ok": await self._unary[name](request)}
+            if name in self._streaming:
+                return {"ok": await self._streaming[name](request, channel)}
+            raise OpError("unimplemented", f"unknown operation {name}")
+        except OpError as exc:
+            return {"error": {"code": exc.code, "message": exc.message}}
+        except ConnectionError:
+            raise
+        except Exception as exc:
+            traceback.print_exc()
+            return {"error": {"code": "internal", "message": f"{type(exc).__name__}: {exc}"}}
+
+    async def _configure(self, request: Message) -> Message:
+        variables: dict[str, str] = request.get("envs") or {}
+        self._environment.update(variables)
+        self._contexts.update_environment(variables)
+        return {}
+
+    async def _freeze(self, request: Message) -> Message:
+        signal_all(signal.SIGSTOP)
+        return {}
+
+    async def _thaw(self, request: Message) -> Message:
+        signal_all(signal.SIGCONT)
+        return {}

@@ -1,0 +1,328 @@
+"""Processes started through the SDK: their output, input, signals and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import collections
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from . import terminal
+from .paths import Paths
+from .reaper import Reaper
+from .wire import Channel, Message, OpError
+
+_READ_BYTES = 64 * 1024
+_SIGNALS = {
+    "SIGNAL_SIGKILL": signal.SIGKILL,
+    "SIGNAL_SIGTERM": signal.SIGTERM,
+    9: signal.SIGKILL,
+    15: signal.SIGTERM,
+}
+# Ends of finished processes that a late Connect may still ask for.
+_REMEMBERED_ENDS = 256
+# A subscriber this many pieces behind holds the process back, as a full pipe would.
+_QUEUE_PIECES = 64
+
+
+class Subscription:
+    """One stream of a process's events; closing it never loses or blocks the process."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(_QUEUE_PIECES)
+        self._closed = False
+
+    async def put(self, event: bytes | None) -> None:
+        """Add an event; None ends the stream."""
+        if not self._closed:
+            await self._queue.put(event)
+
+    async def get(self) -> bytes | None:
+        """Return the next event, or None after the last."""
+        return await self._queue.get()
+
+    def cut(self) -> None:
+        """End the stream now; of a full queue the last piece makes way for the end."""
+        self._closed = True
+        if self._queue.full():
+            self._queue.get_nowait()
+        self._queue.put_nowait(None)
+
+    def close(self) -> None:
+        """Stop taking events and let go of a process that waits to put one."""
+        self._closed = True
+        while not self._queue.empty():
+            self._queue.get_nowait()
+
+
+class Process:
+    """A running or finished process."""
+
+    def __init__(
+        self, popen: subprocess.Popen[bytes], config: Message, tag: str | None, pty: int | None
+    ) -> None:
+        self.pid = popen.pid
+        self.config = config
+        self.tag = tag
+        self.pty = pty
+        self.stdin: asyncio.StreamWriter | None = None
+        self.end: bytes | None = None
+        self.expired = False
+        self.subscriptions: set[Subscription] = set()
+        self._popen = popen
+
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """Signal the process and all it started in its session's group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    def expire(self) -> None:
+        """Kill the process, its time being over; end its streams even if something keeps its pipes open."""
+        self.expired = True
+        self.kill()
+        for subscription in self.subscriptions:
+            subscription.cut()
+
+    async def publish(self, event: bytes) -> None:
+        """Give an event to every subscriber."""
+        for subscription in list(self.subscriptions):
+            await subscription.put(event)
+
+    async def finish(self, status: int) -> None:
+        """Record how the process ended and end every stream."""
+        self._popen.returncode = os.waitstatus_to_exitcode(status)
+        self.end = _json({"end": end_event(status)})
+        await self.publish(self.end)
+        for subscription in list(self.subscriptions):
+            await subscription.put(None)
+        if self.stdin is not None:
+            self.stdin.close()
+        if self.pty is not None:
+            os.close(self.pty)
+            self.pty = None
+
+
+class Processes:
+    """All processes the SDK started, by id."""
+
+    def __init__(self, paths: Paths, reaper: Reaper, environment: Callable[[], Mapping[str, str]]) -> None:
+        self._paths = paths
+        self._reaper = reaper
+        self._environment = environment
+        self._running: dict[int, Process] = {}
+        self._ended: collections.OrderedDict[int, Process] = collections.OrderedDict()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, request: Message, channel: Channel) -> Message:
+        """Start a process and stream its events until its end or until the caller hangs up.
+
+        The process outlives the stream, but not `timeout_ms`, when it is killed with all it started.
+        """
+        process = await self._spawn(request)
+        return await self._stream(process, channel)
+
+    async def connect(self, request: Message, channel: Channel) -> Message:
+        """Stream the further events of a process; a finished one answers its end."""
+        return await self._stream(self._select(request, ended=True), channel)
+
+    async def listing(self, request: Message) -> Message:
+        """List the running processes."""
+        return {
+            "processes": [
+                {"config": process.config, "pid": process.pid} | ({"tag": process.tag} if process.tag else {})
+                for process in self._running.values()
+            ]
+        }
+
+    async def signal(self, request: Message) -> Message:
+        """Send SIGKILL or SIGTERM to a process and its group."""
+        number = _SIGNALS.get(request.get("signal", ""))
+        if number is None:
+            raise OpError("unimplemented", f"invalid signal: {request.get('signal')}")
+        self._select(request).kill(number)
+        return {}
+
+    async def input(self, request: Message) -> Message:
+        """Write to the standard input or the terminal of a process."""
+        process = self._select(request)
+        given: Message = request.get("input") or {}
+        if "pty" in given:
+            if process.pty is None:
+                raise OpError("failed_precondition", "tty not assigned to process")
+            await terminal.write(process.pty, base64.b64decode(given["pty"]))
+            return {}
+        if process.stdin is None:
+            raise OpError("failed_precondition", "stdin not enabled or closed")
+        try:
+            process.stdin.write(base64.b64decode(given.get("stdin", "")))
+            await process.stdin.drain()
+        except (ConnectionError, OSError) as exc:
+            raise OpError("internal", f"error writing to stdin: {exc}") from exc
+        return {}
+
+    async def close_stdin(self, request: Message) -> Message:
+        """Close the standard input of a process, so that it reads its end."""
+        process = self._select(request)
+        if process.pty is not None:
+            raise OpError(
+                "failed_precondition", "cannot close stdin of a terminal: send Ctrl+D (0x04) instead"
+            )
+        if process.stdin is None:
+            raise OpError("failed_precondition", "stdin not enabled or closed")
+        process.stdin.close()
+        process.stdin = None
+        return {}
+
+    async def update(self, request: Message) -> Message:
+        """Resize the terminal of a process."""
+        process = self._select(request)
+        size = (request.get("pty") or {}).get("size")
+        if size:
+            if process.pty is None:
+                raise OpError("failed_precondition", "tty not assigned to process")
+            terminal.resize(process.pty, int(size.get("cols", 0)), int(size.get("rows", 0)))
+        return {}
+
+    async def _spawn(self, request: Message) -> Process:
+        given: Message = request.get("process") or {}
+        cwd = self._paths.resolve(given.get("cwd") or "")
+        if not os.path.isdir(cwd):
+            raise OpError("invalid_argument", f"cwd '{given.get('cwd')}' does not exist")
+        environment = {**self._environment(), **(given.get("envs") or {})}
+        command = [str(given.get("cmd", "")), *map(str, given.get("args") or [])]
+        size = (request.get("pty") or {}).get("size") if request.get("pty") is not None else None
+        master: int | None = None
+        try:
+            if request.get("pty") is not None:
+                popen, master = terminal.spawn(command, cwd, environment, size or {})
+            else:
+                popen = subprocess.Popen(
+                    command,
+                    cwd=cwd,
+                    env=environment,
+                    # Absent means true: clients older than the field expect an open standard input.
+                    stdin=subprocess.PIPE if request.get("stdin", True) else subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    bufsize=0,
+                    start_new_session=True,
+                )
+        except (OSError, ValueError) as exc:
+            raise OpError("invalid_argument", f"error starting process: {exc}") from exc
+        status = self._reaper.watch(popen.pid)
+        process = Process(popen, given, request.get("tag"), master)
+        self._running[process.pid] = process
+        if popen.stdin is not None:
+            process.stdin = await _writer(popen.stdin)
+        task = asyncio.create_task(self._attend(process, popen, status, request.get("timeout_ms")))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return process
+
+    async def _attend(
+        self,
+        process: Process,
+        popen: subprocess.Popen[bytes],
+        status: asyncio.Future[int],
+        timeout_ms: float | None,
+    ) -> None:
+        # Subscribers of the starting request attach before this task first runs, so no output is missed.
+        readers = [
+            self._pump(process, kind, stream)
+            for kind, stream in (("stdout", popen.stdout), ("stderr", popen.stderr))
+            if stream is not None
+        ]
+        if process.pty is not None:
+            readers.append(self._pump_terminal(process, process.pty))
+        # The end is reported after the last output: a background child that keeps the pipe open keeps the
+        # stream open too, as E2B's own daemon does.
+        expiry = None
+        if timeout_ms:
+            expiry = asyncio.get_running_loop().call_later(timeout_ms / 1000, process.expire)
+        await asyncio.gather(*readers)
+        code = await status
+        if expiry is not None:
+            expiry.cancel()
+        self._running.pop(process.pid, None)
+        self._ended[process.pid] = process
+        while len(self._ended) > _REMEMBERED_ENDS:
+            self._ended.popitem(last=False)
+        await process.finish(code)
+
+    async def _pump(self, process: Process, kind: str, stream: Any) -> None:
+        reader = asyncio.StreamReader(limit=_READ_BYTES)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), stream
+        )
+        try:
+            while piece := await reader.read(_READ_BYTES):
+                await process.publish(_data(kind, piece))
+        finally:
+            transport.close()
+
+    async def _pump_terminal(self, process: Process, master: int) -> None:
+        async for piece in terminal.read(master):
+            await process.publish(_data("pty", piece))
+
+    async def _stream(self, process: Process, channel: Channel) -> Message:
+        subscription = Subscription()
+        process.subscriptions.add(subscription)
+        try:
+            await channel.send_data(_json({"start": {"pid": process.pid}}))
+            if process.end is not None:
+                await channel.send_data(process.end)
+                return {}
+            while (event := await subscription.get()) is not None:
+                await channel.send_data(event)
+            if process.expired:
+                raise OpError("deadline_exceeded", "the command ran into its timeout and was killed")
+        finally:
+            process.subscriptions.discard(subscription)
+            subscription.close()
+        return {}
+
+    def _select(self, request: Message, *, ended: bool = False) -> Process:
+        selector: Message = request.get("process") or {}
+        known: list[Process] = [*self._running.values(), *(self._ended.values() if ended else ())]
+        if "pid" in selector:
+            wanted = int(selector["pid"])
+            for process in known:
+                if process.pid == wanted:
+                    return process
+            raise OpError("not_found", f"process with pid {wanted} not found")
+        for process in known:
+            if process.tag is not None and process.tag == selector.get("tag"):
+                return process
+        raise OpError("not_found", f"process with tag {selector.get('tag')} not found")
+
+
+def end_event(status: int) -> Message:
+    """Return the end event for a wait status, worded as Go's ProcessState is."""
+    if os.WIFEXITED(status):
+        code = os.WEXITSTATUS(status)
+        event: Message = {"exitCode": code, "exited": True, "status": f"exit status {code}"}
+        return event | ({"error": event["status"]} if code else {})
+    text = f"signal: {(signal.strsignal(os.WTERMSIG(status)) or 'unknown').lower()}"
+    if os.WCOREDUMP(status):
+        text += " (core dumped)"
+    return {"exitCode": -1, "exited": False, "status": text, "error": text}
+
+
+def _json(event: Message) -> bytes:
+    return json.dumps({"event": event}).encode()
+
+
+def _data(kind: str, piece: bytes) -> bytes:
+    return _json({"data": {kind: base64.b64encode(piece).decode()}})
+
+
+async def _writer(pipe: Any) -> asyncio.StreamWriter:
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, pipe)
+    return asyncio.StreamWriter(transport, protocol, None, loop)

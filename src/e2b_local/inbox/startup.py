@@ -1,0 +1,77 @@
+"""Run by every Python kernel at its start: the formats E2B adds to what IPython displays.
+
+It runs in the user's namespace, so it defines one function and removes it again.
+"""
+
+
+def _install() -> None:
+    import sys
+    from typing import Any
+
+    from IPython.core.formatters import BaseFormatter, JSONFormatter
+    from IPython.core.getipython import get_ipython
+    from traitlets.traitlets import ObjectName, Unicode
+
+    class DataFormatter(BaseFormatter):
+        """A DataFrame as a dict of columns."""
+
+        format_type = Unicode("e2b/data")
+        print_method = ObjectName("_repr_e2b_data_")
+        _return_type = (dict, str)
+
+        def __call__(self, obj: Any) -> Any:
+            # Only a program that has imported pandas can hold a DataFrame: nobody else pays for the import.
+            pandas = sys.modules.get("pandas")
+            if pandas is None or not isinstance(obj, pandas.DataFrame):
+                return super().__call__(obj)
+            return {
+                key: [value.isoformat() if isinstance(value, pandas.Timestamp) else value for value in values]
+                for key, values in obj.to_dict(orient="list").items()
+            }
+
+    class ChartFormatter(BaseFormatter):
+        """A matplotlib figure as chart data, where e2b_charts is installed."""
+
+        format_type = Unicode("e2b/chart")
+        print_method = ObjectName("_repr_e2b_chart_")
+        _return_type = (dict, str)
+
+        def __call__(self, obj: Any) -> Any:
+            pyplot = sys.modules.get("matplotlib.pyplot")
+            if pyplot is None or not isinstance(obj, pyplot.Figure):
+                return super().__call__(obj)
+            try:
+                from e2b_charts import chart_figure_to_dict  # type: ignore[import-not-found,unused-ignore]
+            except ImportError:
+                return None
+            try:
+                return chart_figure_to_dict(obj)
+            except Exception:
+                # This runs while the figure is displayed: a picture without chart data beats no picture.
+                return {}
+
+    class ListFormatter(JSONFormatter):
+        """Lists and dicts as JSON, numbers of numpy included, where orjson is installed."""
+
+        def __call__(self, obj: Any) -> Any:
+            if isinstance(obj, list | dict):
+                try:
+                    import orjson
+
+                    options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+                    return orjson.loads(orjson.dumps(obj, option=options)), {"expanded": True}
+                except (ImportError, TypeError):
+                    pass
+            return super().__call__(obj)
+
+    shell: Any = get_ipython()  # type: ignore[no-untyped-call,unused-ignore]
+    display = shell.display_formatter
+    display.formatters["e2b/data"] = DataFormatter(parent=display)
+    display.formatters["e2b/chart"] = ChartFormatter(parent=display)
+    display.formatters["application/json"] = ListFormatter(parent=display)
+    # The option of the same name does not reach the printer of tracebacks that exists already.
+    shell.run_line_magic("colors", "nocolor")
+
+
+_install()
+del _install

@@ -1,0 +1,102 @@
+"""The code interpreter's port (49999): running cells and managing contexts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from e2b_local import connect
+from e2b_local.agent_client import BoxGoneError, outcome
+from e2b_local.errors import not_found_traffic
+from e2b_local.inbox.wire import Channel, Message, OpError
+from e2b_local.sandbox import Interruption, Sandbox
+from e2b_local.streams import StreamReply
+
+PORT = 49999
+# A dead client is noticed only by writing to it.
+_KEEPALIVE_S = 5.0
+_KEEPALIVE = b'{"type": "keepalive"}\n'
+_END = b'{"type": "end_of_execution"}\n'
+
+
+async def handle(sandbox: Sandbox, request: Request) -> Response:
+    """Answer one request to a running sandbox's code interpreter; needs no token, as the SDK sends none."""
+    agent = sandbox.box.agent
+    method, parts = request.method, request.url.path.strip("/").split("/")
+    try:
+        match (method, *parts):
+            case ("GET", "health"):
+                return JSONResponse("OK")
+            case ("POST", "execute"):
+                return await _execute(sandbox, await _body(request))
+            case ("GET", "contexts"):
+                return JSONResponse((await agent.call("contexts"))["contexts"])
+            case ("POST", "contexts"):
+                body = await _body(request)
+                arguments = {key: body.get(key) for key in ("language", "cwd")}
+                return JSONResponse(await agent.call("context_create", **arguments))
+            case ("DELETE", "contexts", identifier):
+                await agent.call("context_delete", context_id=identifier)
+                return JSONResponse(None)
+            case ("POST", "contexts", identifier, "restart"):
+                await agent.call("context_restart", context_id=identifier)
+                return JSONResponse(None)
+    except OpError as exc:
+        return PlainTextResponse(exc.message, connect.http_status(exc.code))
+    except BoxGoneError:
+        return not_found_traffic(sandbox.id)
+    return PlainTextResponse("Not Found", 404)
+
+
+async def _execute(sandbox: Sandbox, body: Message) -> Response:
+    request = {key: body.get(key) for key in ("code", "context_id", "language", "env_vars")}
+    if request["context_id"] and request["language"]:
+        raise OpError("invalid_argument", "Only one of context_id or language can be provided")
+    if request["context_id"]:
+        # Asked before the stream begins, since only then a status can be told.
+        known = (await sandbox.box.agent.call("contexts"))["contexts"]
+        if all(context["id"] != request["context_id"] for context in known):
+            raise OpError("not_found", f"Context {request['context_id']} not found")
+    return StreamReply(
+        sandbox,
+        _lines(sandbox, request),
+        media_type="application/x-ndjson",
+        keepalive=_KEEPALIVE,
+        interval_s=_KEEPALIVE_S,
+        last_words=_no_last_words,
+    )
+
+
+async def _lines(sandbox: Sandbox, request: dict[str, Any]) -> AsyncGenerator[bytes, None]:
+    async with sandbox.box.agent.open("execute", **request) as channel:
+        async for line in _received(channel):
+            yield json.dumps(line).encode() + b"\n"
+    yield _END
+
+
+async def _received(channel: Channel) -> AsyncGenerator[Message, None]:
+    while isinstance(line := await channel.receive(), dict) and "type" in line:
+        yield line
+    try:
+        outcome(line if isinstance(line, dict) else None)
+    except OpError as exc:
+        yield {"type": "error", "name": exc.code, "value": exc.message, "traceback": ""}
+
+
+async def _body(request: Request) -> Message:
+    try:
+        body = json.loads(await request.body() or b"{}")
+    except ValueError as exc:
+        raise OpError("invalid_argument", "the body is not JSON") from exc
+    if not isinstance(body, dict):
+        raise OpError("invalid_argument", "the body is not a JSON object")
+    return body
+
+
+def _no_last_words(why: Interruption) -> bytes | None:
+    # Cut off by a kill or a pause, a cell's stream is dropped: the SDK then asks whether the sandbox lives.
+    return None

@@ -1,0 +1,88 @@
+"""The command line: `e2b-local serve`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import pathlib
+import secrets
+import sys
+import tempfile
+
+from e2b_local.config import LOOPBACK, Config
+
+
+def main() -> None:
+    """Run the command line."""
+    arguments = _parser().parse_args()
+    sys.exit(_serve(arguments))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="e2b-local", description="E2B sandboxes on this machine.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    serve = commands.add_parser(
+        "serve",
+        help="run the server",
+        description="Run the server; once ready it prints the three variables that point the E2B SDK at it.",
+    )
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
+    serve.add_argument(
+        "--port", type=int, default=0, help="port to listen on; 0, the default, takes a free one"
+    )
+    serve.add_argument("--api-key", help="key that clients must send (default: a random one at each start)")
+    serve.add_argument(
+        "--no-isolation",
+        action="store_true",
+        help="run sandboxes as plain processes: only for code you trust",
+    )
+    serve.add_argument(
+        "--pool", type=int, default=1, metavar="N", help="warm sandboxes kept ready (default 1; 0 for none)"
+    )
+    serve.add_argument("--max-running", type=int, metavar="N", help="most sandboxes that may run at once")
+    serve.add_argument("--verbose", action="store_true", help="log more")
+    return parser
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.DEBUG if arguments.verbose else logging.INFO,
+        format="%(asctime)s e2b-local: %(message)s",
+        datefmt="%H:%M:%S",
+    )
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
+    logging.getLogger("python_multipart").setLevel(logging.WARNING)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    # Dropping a connection in mid-stream tells clients that a sandbox died; uvicorn calls it an error.
+    logging.getLogger("uvicorn.error").addFilter(
+        lambda record: "without completing" not in record.getMessage()
+    )
+    if arguments.host not in LOOPBACK and not arguments.api_key:
+        return _refuse("listening beyond loopback needs a key of your own: pass --api-key")
+    from e2b_local.server import StartError, serve
+
+    config = Config(
+        host=arguments.host,
+        port=arguments.port,
+        api_key=arguments.api_key or f"e2b_{secrets.token_hex(20)}",
+        isolation=not arguments.no_isolation,
+        pool_size=max(0, arguments.pool),
+        state_dir=pathlib.Path(tempfile.mkdtemp(prefix="e2b-local-")),
+        max_running=arguments.max_running,
+    )
+    try:
+        asyncio.run(serve(config))
+    except StartError as exc:
+        return _refuse(str(exc))
+    return 0
+
+
+def _refuse(why: str) -> int:
+    print(f"e2b-local: {why}", file=sys.stderr)  # noqa: T201
+    return 1
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+"""All sandboxes of a server: making, finding, timing and ending them."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+from e2b_local.agent_client import BoxGoneError
+from e2b_local.box import BoxStartError
+from e2b_local.config import Config
+from e2b_local.errors import ApiError
+from e2b_local.inbox.wire import OpError
+from e2b_local.pool import Pool
+from e2b_local.sandbox import Request, Sandbox, State, now
+
+_log = logging.getLogger(__name__)
+DEFAULT_TIMEOUT_S = 300
+# E2B never wakes a sandbox by traffic for less than this, however short its own timeout was.
+AUTO_RESUME_FLOOR_S = 300
+
+
+class Registry:
+    """Holds the sandboxes that are not dead, and the timers that end or pause them."""
+
+    def __init__(self, config: Config, pool: Pool) -> None:
+        self._config = config
+        self._pool = pool
+        self._sandboxes: dict[str, Sandbox] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        # How many boxes are being made for sandboxes that are not in the table yet.
+        self._starting = 0
+
+    async def create(self, request: Request) -> Sandbox:
+        """Make a sandbox and start its time.
+
+        Raises:
+            ApiError: 400 for a timeout out of range, 429 at the limit, 500 if no box starts; none is made.
+        """
+        check_timeout(request.timeout_s, self._config.max_timeout_s)
+        self._check_room()
+        self._starting += 1
+        try:
+            box = await self._pool.take()
+        except BoxStartError as exc:
+            raise ApiError(500, f"Failed to create sandbox: {exc}") from exc
+        finally:
+            self._starting -= 1
+        sandbox = Sandbox(request, box)
+        named = {"E2B_SANDBOX_ID": sandbox.id, "E2B_TEMPLATE_ID": request.template}
+        try:
+            await box.agent.call("configure", envs={**named, **request.envs})
+        except (BoxGoneError, OpError) as exc:
+            await box.kill()
+            raise ApiError(500, "Failed to create sandbox: it ended while it started") from exc
+        except BaseException:
+            await box.kill()
+            raise
+        self._sandboxes[sandbox.id] = sandbox
+        self._schedule(sandbox)
+        self._spawn(self._bury(sandbox))
+        _log.info(
+            "created %s (timeout %d s, %s)", sandbox.id, request.timeout_s, request.metadata or "no metadata"
+        )
+        return sandbox
+
+    def find(self, sandbox_id: str) -> Sandbox:
+        """Return a sandbox that is running or paused.
+
+        Raises:
+            ApiError: 404.
+        """
+        sandbox = self._sandboxes.get(sandbox_id)
+        if sandbox is None:
+            raise ApiError(404, f"sandbox \"{sandbox_id}\" doesn't exist or you don't have access to it")
+        return sandbox
+
+    def get(self, sandbox_id: str) -> Sandbox | None:
+        """Return a sandbox that is running or paused, or None."""
+        return self._sandboxes.get(sandbox_id)
+
+    def all(self) -> list[Sandbox]:
+        """Return every sandbox, the newest first."""
+        return sorted(self._sandboxes.values(), key=lambda each: (each.started_at, each.id), reverse=True)
+
+    async def connect(self, sandbox_id: str, timeout_s: int) -> tuple[Sandbox, bool]:
+        """Make a sandbox run for at least `timeout_s` from now; return it and whether it was resumed.
+
+        A running one is only ever given more time, a paused one exactly this much.
+        """
+        check_timeout(timeout_s, self._config.max_timeout_s)
+        sandbox = self.find(sandbox_id)
+        async with sandbox.lock:
+            sandbox = self.find(sandbox_id)
+            if sandbox.state is State.PAUSED:
+                await self._resume(sandbox, timeout_s)
+                return sandbox, True
+            self.extend(sandbox, timeout_s)
+            return sandbox, False
+
+    def extend(self, sandbox: Sandbox, timeout_s: int) -> None:
+        """Move the end of a running sandbox to `timeout_s` from now if that is later."""
+        end = now() + datetime.timedelta(seconds=timeout_s)
+        latest = sandbox.started_at + datetime.timedelta(seconds=self._config.max_timeout_s)
+        sandbox.end_at = max(sandbox.end_at, min(end, latest))
+        self._schedule(sandbox)
+
+    async def set_timeout(self, sandbox_id: str, timeout_s: int) -> None:
+        """Set the end of a running sandbox to `timeout_s` from now; 0 or less ends its time at once."""
+        sandbox = self.find(sandbox_id)
+        async with sandbox.lock:
+            sandbox = self.find(sandbox_id)
+            if sandbox.state is not State.RUNNING:
+                raise ApiError(404, f'sandbox "{sandbox_id}" is not running')
+            if timeout_s > 0:
+                check_timeout(timeout_s, self._config.max_timeout_s)
+            sandbox.end_at = now() + datetime.timedelta(seconds=max(0, timeout_s))
+            self._schedule(sandbox)
+
+    async def pause(self, sandbox_id: str) -> None:
+        """Pause a running sandbox; 409 if it is paused already."""
+        sandbox = self.find(sandbox_id)
+        async with sandbox.lock:
+            sandbox = self.find(sandbox_id)
+            if sandbox.state is State.PAUSED:
+                raise ApiError(409, f'sandbox "{sandbox_id}" is already paused')
+            await self._pause(sandbox, "asked")
+
+    async def wake(self, sandbox: Sandbox) -> bool:
+        """Resume a paused sandbox because traffic arrived, if it was created so; return whether it runs."""
+        async with sandbox.lock:
+            if sandbox.state is State.PAUSED and sandbox.request.lifecycle.auto_resume:
+                floor = max(sandbox.request.timeout_s, AUTO_RESUME_FLOOR_S)
+                await self._resume(sandbox, min(floor, self._config.max_timeout_s))
+            return sandbox.state is State.RUNNING
+
+    async def kill(self, sandbox_id: str, why: str = "asked") -> None:
+        """End a sandbox, running or paused."""
+        sandbox = self.find(sandbox_id)
+        async with sandbox.lock:
+            if not sandbox.dead:
+                await self._end(sandbox, why)
+
+    async def close(self) -> None:
+        """End everything."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(self._pool.close(), *(self._end(each, "server stops") for each in self.all()))
+
+    def _check_room(self) -> None:
+        limit = self._config.max_running
+        running = sum(each.state is State.RUNNING for each in self._sandboxes.values()) + self._starting
+        if limit is not None and running >= limit:
+            raise ApiError(429, f"you have reached the maximum number of concurrent E2B sandboxes ({limit})")
+
+    async def _pause(self, sandbox: Sandbox, why: str) -> None:
+        self._unschedule(sandbox)
+        await sandbox.pause()
+        _log.info("paused %s (%s)", sandbox.id, why)
+
+    async def _resume(self, sandbox: Sandbox, timeout_s: int) -> None:
+        self._check_room()
+        await sandbox.resume(timeout_s)
+        self._schedule(sandbox)
+        _log.info("resumed %s (timeout %d s)", sandbox.id, timeout_s)
+
+    async def _end(self, sandbox: Sandbox, why: str) -> None:
+        self._unschedule(sandbox)
+        self._sandboxes.pop(sandbox.id, None)
+        await sandbox.end()
+        _log.info("killed %s (%s)", sandbox.id, why)
+
+    async def _bury(self, sandbox: Sandbox) -> None:
+        # A sandbox whose processes end by themselves (out of memory, say) is gone for its users too.
+        await sandbox.box.ended.wait()
+        async with sandbox.lock:
+            if not sandbox.dead:
+                await self._end(sandbox, "its processes ended")
+
+    def _schedule(self, sandbox: Sandbox) -> None:
+        self._unschedule(sandbox)
+        left = (sandbox.end_at - now()).total_seconds()
+        loop = asyncio.get_running_loop()
+        self._timers[sandbox.id] = loop.call_later(max(0.0, left), lambda: self._spawn(self._expire(sandbox)))
+
+    def _unschedule(self, sandbox: Sandbox) -> None:
+        timer = self._timers.pop(sandbox.id, None)
+        if timer is not None:
+            timer.cancel()
+
+    async def _expire(self, sandbox: Sandbox) -> None:
+        async with sandbox.lock:
+            # While this waited for the lock the sandbox may have been given more time, paused or killed.
+            if sandbox.state is not State.RUNNING:
+                return
+            if sandbox.end_at > now():
+                self._schedule(sandbox)
+            elif sandbox.request.lifecycle.pause_on_timeout:
+                await self._pause(sandbox, "timeout")
+            else:
+                await self._end(sandbox, "timeout")
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def check_timeout(timeout_s: int, maximum_s: int) -> None:
+    """Raise ApiError 400 unless the timeout is positive and within the maximum."""
+    if timeout_s <= 0:
+        raise ApiError(400, "Timeout must be greater than 0")
+    if timeout_s > maximum_s:
+        raise ApiError(400, f"Timeout cannot be greater than {maximum_s // 3600} hours")

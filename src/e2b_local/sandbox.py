@@ -1,0 +1,112 @@
+"""A sandbox: what the control plane knows of it, its box while it has one, and its transitions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import datetime
+import enum
+import logging
+import secrets
+from collections.abc import Iterator
+
+from e2b_local.box import Box
+
+_log = logging.getLogger(__name__)
+_ID_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+class State(enum.Enum):
+    """Where a sandbox is in its life; `DEAD` is final."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    DEAD = "dead"
+
+
+class Interruption(enum.Enum):
+    """Why a stream was cut off by the server."""
+
+    PAUSED = "paused"
+    KILLED = "killed"
+
+
+@dataclasses.dataclass(frozen=True)
+class Lifecycle:
+    """What happens when a sandbox's time is over, and whether traffic wakes it afterwards."""
+
+    pause_on_timeout: bool = False
+    auto_resume: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What a sandbox was created with."""
+
+    template: str
+    timeout_s: int
+    metadata: dict[str, str]
+    envs: dict[str, str]
+    lifecycle: Lifecycle
+    internet: bool | None = None
+
+
+class Sandbox:
+    """One sandbox; its transitions happen one at a time under `lock`."""
+
+    def __init__(self, request: Request, box: Box) -> None:
+        self.id = "i" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(19))
+        self.request = request
+        # Secret and per sandbox: it opens the sandbox's own traffic, and finds it for a signed address.
+        self.token = secrets.token_hex(32)
+        self.state = State.RUNNING
+        self.started_at = now()
+        self.end_at = self.started_at + datetime.timedelta(seconds=request.timeout_s)
+        self.lock = asyncio.Lock()
+        self.box = box
+        self._streams: set[asyncio.Future[Interruption]] = set()
+
+    @property
+    def dead(self) -> bool:
+        """Whether it has ended for good."""
+        return self.state is State.DEAD
+
+    @contextlib.contextmanager
+    def stream(self) -> Iterator[asyncio.Future[Interruption]]:
+        """Give a future that tells an open stream when a pause or the end cuts it off."""
+        future: asyncio.Future[Interruption] = asyncio.get_running_loop().create_future()
+        self._streams.add(future)
+        try:
+            yield future
+        finally:
+            self._streams.discard(future)
+
+    def interrupt_streams(self, why: Interruption) -> None:
+        """Cut off every open stream."""
+        for future in self._streams:
+            if not future.done():
+                future.set_result(why)
+
+    async def pause(self) -> None:
+        """Stop every process, keeping its memory; call under the lock, while running."""
+        self.interrupt_streams(Interruption.PAUSED)
+        await self.box.freeze()
+        self.state = State.PAUSED
+
+    async def resume(self, timeout_s: int) -> None:
+        """Let it go on, with `timeout_s` from now; call under the lock, while paused."""
+        await self.box.thaw()
+        self.state = State.RUNNING
+        self.end_at = now() + datetime.timedelta(seconds=timeout_s)
+
+    async def end(self) -> None:
+        """End every process; final."""
+        self.state = State.DEAD
+        self.interrupt_streams(Interruption.KILLED)
+        await self.box.kill()
+
+
+def now() -> datetime.datetime:
+    """Return the time in UTC."""
+    return datetime.datetime.now(datetime.UTC)

@@ -1,0 +1,138 @@
+"""File contents in and out of a sandbox, piece by piece."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import mimetypes
+import urllib.parse
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from e2b_local.agent_client import BoxGoneError, final, outcome
+from e2b_local.inbox.wire import CHUNK_BYTES, Channel, OpError
+from e2b_local.sandbox import Sandbox
+
+_METADATA_HEADER = "x-metadata-"
+_GZIP_WBITS = 31
+_MAX_FILES = 10_000
+
+
+async def download(sandbox: Sandbox, request: Request) -> Response:
+    """Reply with a file's bytes, compressed if the client asks for gzip."""
+    path = request.query_params.get("path", "")
+    stack = contextlib.AsyncExitStack()
+    try:
+        channel = await stack.enter_async_context(sandbox.box.agent.open("read", path=path))
+        first = await channel.receive()
+        if isinstance(first, bytes):
+            raise BoxGoneError
+        if first is None or "size" not in first:
+            outcome(first)
+            raise BoxGoneError
+    except BaseException:
+        await stack.aclose()
+        raise
+    headers = {
+        "content-disposition": f"inline; filename*=UTF-8''{urllib.parse.quote(path.rpartition('/')[2])}"
+    }
+    pieces = _pieces(stack, channel)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        headers["content-encoding"] = "gzip"
+        pieces = _compressed(pieces)
+    else:
+        headers["content-length"] = str(int(first["size"]))
+    kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
+    return StreamingResponse(pieces, media_type=kind, headers=headers)
+
+
+async def upload(sandbox: Sandbox, request: Request) -> Response:
+    """Write the file or files of a request; the reply names each."""
+    metadata = {
+        name[len(_METADATA_HEADER) :]: value
+        for name, value in request.headers.items()
+        if name.startswith(_METADATA_HEADER)
+    }
+    content_type = request.headers.get("content-type", "")
+    if not content_type.startswith("multipart/"):
+        data = request.stream()
+        if request.headers.get("content-encoding") == "gzip":
+            data = _expanded(data)
+        return JSONResponse([await _write(sandbox, request.query_params.get("path", ""), data, metadata)])
+    written: list[dict[str, Any]] = []
+    async with request.form(max_files=_MAX_FILES) as form:
+        parts = [part for _, part in form.multi_items() if isinstance(part, UploadFile)]
+        for part in parts:
+            # Of several files each part's own name is its path; of one, the query may name it.
+            path = request.query_params.get("path") if len(parts) == 1 else None
+            written.append(await _write(sandbox, path or part.filename or "", _read(part), metadata))
+    if not written:
+        raise OpError("invalid_argument", "no file in the request")
+    return JSONResponse(written)
+
+
+async def _write(
+    sandbox: Sandbox, path: str, data: AsyncIterator[bytes], metadata: dict[str, str]
+) -> dict[str, Any]:
+    if not path:
+        raise OpError("invalid_argument", "no path is given")
+    async with sandbox.box.agent.open("write", path=path, metadata=metadata) as channel:
+        sending = asyncio.create_task(_send(channel, data))
+        done = asyncio.create_task(final(channel))
+        try:
+            # The agent answers early when it cannot write: then the rest is not read from the client.
+            await asyncio.wait({sending, done}, return_when=asyncio.FIRST_COMPLETED)
+            if sending.done() and sending.exception() is not None and not done.done():
+                sending.result()
+            return await done
+        finally:
+            for task in (sending, done):
+                task.cancel()
+            await asyncio.gather(sending, done, return_exceptions=True)
+
+
+async def _send(channel: Channel, data: AsyncIterator[bytes]) -> None:
+    async for piece in data:
+        for start in range(0, len(piece), CHUNK_BYTES):
+            await channel.send_data(piece[start : start + CHUNK_BYTES])
+    await channel.send({"end": True})
+
+
+async def _read(part: UploadFile) -> AsyncGenerator[bytes, None]:
+    while piece := await part.read(CHUNK_BYTES):
+        yield piece
+
+
+async def _pieces(stack: contextlib.AsyncExitStack, channel: Channel) -> AsyncGenerator[bytes, None]:
+    async with stack:
+        while isinstance(piece := await channel.receive(), bytes):
+            yield piece
+        outcome(piece)
+
+
+async def _compressed(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    compressor = zlib.compressobj(wbits=_GZIP_WBITS)
+    async for piece in pieces:
+        if data := await asyncio.to_thread(compressor.compress, piece):
+            yield data
+    yield compressor.flush()
+
+
+async def _expanded(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    expander = zlib.decompressobj(wbits=_GZIP_WBITS)
+    try:
+        async for piece in pieces:
+            # Bounded output: a small upload may expand to anything.
+            data = expander.decompress(piece, CHUNK_BYTES)
+            while data:
+                yield data
+                data = expander.decompress(expander.unconsumed_tail, CHUNK_BYTES)
+    except zlib.error as exc:
+        raise OpError("invalid_argument", f"error decompressing body: {exc}") from exc
+    if not expander.eof:
+        raise OpError("invalid_argument", "error decompressing body: unexpected end")

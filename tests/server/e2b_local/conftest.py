@@ -1,0 +1,59 @@
+"""One isolated server for all tests of e2b_local, and sandboxes that end with their test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from e2b_code_interpreter import AsyncSandbox
+
+from support.e2b_process import E2BLocal, MakeSandbox, start_e2b_local
+
+
+def isolation_missing() -> str | None:
+    """Return why sandboxes cannot be isolated here, or None."""
+    return None if shutil.which("bwrap") else "bubblewrap is not installed (apt-get install bubblewrap)"
+
+
+@pytest.fixture(scope="session")
+def isolated() -> None:
+    """Skip what needs isolation where it is missing; with REQUIRE_BWRAP=1 fail instead."""
+    missing = isolation_missing()
+    if missing and os.environ.get("REQUIRE_BWRAP") == "1":
+        pytest.fail(missing)
+    if missing:
+        pytest.skip(missing)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[E2BLocal]:
+    """A server with isolation where there is bubblewrap, else without."""
+    if isolation_missing() and os.environ.get("REQUIRE_BWRAP") == "1":
+        pytest.fail(str(isolation_missing()))
+    running = start_e2b_local(*(["--no-isolation"] if isolation_missing() else []))
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture
+async def make_sandbox(server: E2BLocal) -> AsyncIterator[MakeSandbox]:
+    """Create sandboxes that are killed after the test."""
+    made: list[AsyncSandbox] = []
+
+    async def make(**arguments: Any) -> AsyncSandbox:
+        sandbox = await AsyncSandbox.create(**(server.options | arguments))
+        made.append(sandbox)
+        return sandbox
+
+    yield make
+    for sandbox in made:
+        await sandbox.kill()
+
+
+@pytest.fixture
+async def sandbox(make_sandbox: MakeSandbox) -> AsyncSandbox:
+    """One fresh sandbox."""
+    return await make_sandbox()

@@ -1,0 +1,107 @@
+"""Code on a real kernel."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from e2b import NotFoundException, TimeoutException
+from e2b_code_interpreter import AsyncSandbox
+
+from support.e2b_process import MakeSandbox
+
+
+async def test_state_stays_between_cells(sandbox: AsyncSandbox) -> None:
+    """Variables live on, and cells are counted."""
+    await sandbox.run_code("x = 20")
+    execution = await sandbox.run_code("x + 1")
+    assert execution.text == "21"
+    assert execution.execution_count == 2
+
+
+async def test_output_streams(sandbox: AsyncSandbox) -> None:
+    """Standard output and error are told apart and reach the callbacks."""
+    out: list[str] = []
+    err: list[str] = []
+    execution = await sandbox.run_code(
+        "import sys\nprint('o')\nprint('e', file=sys.stderr)",
+        on_stdout=lambda message: out.append(message.line),
+        on_stderr=lambda message: err.append(message.line),
+    )
+    assert (out, err) == (["o\n"], ["e\n"])
+    assert execution.logs.stdout == ["o\n"]
+
+
+async def test_an_exception_has_name_value_and_plain_traceback(sandbox: AsyncSandbox) -> None:
+    """The traceback is text without terminal colours."""
+    error = (await sandbox.run_code("def f():\n    return 1 / 0\nf()")).error
+    assert error is not None
+    assert (error.name, error.value) == ("ZeroDivisionError", "division by zero")
+    assert "return 1 / 0" in error.traceback
+    assert "\x1b" not in error.traceback
+
+
+async def test_results_come_in_every_format(sandbox: AsyncSandbox) -> None:
+    """A chart is a PNG; a table is text, HTML and data; a string loses its quotes."""
+    execution = await sandbox.run_code(
+        "import matplotlib.pyplot as plt, pandas as pd\n"
+        "plt.plot([1, 2, 3]); plt.show()\n"
+        "pd.DataFrame({'a': [1, 2]})"
+    )
+    chart, table = execution.results
+    assert chart.png is not None
+    assert not chart.is_main_result
+    assert table.is_main_result
+    assert "<table" in str(table.html)
+    assert table.data == {"a": [1, 2]}
+    assert (await sandbox.run_code("'text'")).text == "text"
+
+
+async def test_contexts_are_apart(sandbox: AsyncSandbox) -> None:
+    """Each context has its own variables and folder; a removed one is gone."""
+    await sandbox.files.make_dir("work")
+    context = await sandbox.create_code_context(cwd="/home/user/work")
+    assert (context.language, context.cwd) == ("python", "/home/user/work")
+    await sandbox.run_code("x = 1")
+    assert (await sandbox.run_code("x", context=context)).error is not None
+    assert (await sandbox.run_code("import os; os.getcwd()", context=context)).text == "/home/user/work"
+    assert context.id in [each.id for each in await sandbox.list_code_contexts()]
+    await sandbox.restart_code_context(context)
+    assert (await sandbox.run_code("1", context=context)).execution_count == 1
+    await sandbox.remove_code_context(context)
+    with pytest.raises(NotFoundException):
+        await sandbox.run_code("1", context=context)
+
+
+async def test_a_timeout_interrupts_the_cell(sandbox: AsyncSandbox) -> None:
+    """After the client has given up the kernel is free again and keeps its variables."""
+    await sandbox.run_code("x = 5")
+    with pytest.raises(TimeoutException):
+        await sandbox.run_code("import time\nwhile True: time.sleep(0.01)", timeout=1)
+    execution = await sandbox.run_code("x", timeout=30)
+    assert execution.error is None
+    assert execution.text == "5"
+
+
+async def test_cells_of_one_context_wait_for_each_other(sandbox: AsyncSandbox) -> None:
+    """Parallel calls run one after the other, each with its own output."""
+    cells = [f"print('in {n}'); import time; time.sleep(0.05); print('out {n}')" for n in range(5)]
+    executions = await asyncio.gather(*(sandbox.run_code(cell) for cell in cells))
+    assert ["".join(each.logs.stdout) for each in executions] == [f"in {n}\nout {n}\n" for n in range(5)]
+
+
+async def test_variables_of_sandbox_and_cell(make_sandbox: MakeSandbox) -> None:
+    """A cell sees the sandbox's variables and its own, and its own are gone afterwards."""
+    sandbox = await make_sandbox(envs={"A": 'it\'s "quoted"', "B": "sandbox"})
+    read = "import os; print(os.environ.get('A'), os.environ.get('B'), os.environ.get('C'))"
+    own = await sandbox.run_code(read, envs={"B": "cell", "C": "cell"})
+    assert own.logs.stdout == ['it\'s "quoted" cell cell\n']
+    assert (await sandbox.run_code(read)).logs.stdout == ['it\'s "quoted" sandbox None\n']
+
+
+async def test_a_kernel_that_dies_is_replaced(sandbox: AsyncSandbox) -> None:
+    """The cell ends with an error and the next one finds a fresh kernel."""
+    execution = await sandbox.run_code("import os; os._exit(1)")
+    assert execution.error is not None
+    assert execution.error.name == "ContextRestarting"
+    assert (await sandbox.run_code("1 + 1")).text == "2"

@@ -1,0 +1,109 @@
+"""Start and stop an `e2b-local` server as its own process."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from typing import IO
+
+from e2b_code_interpreter import AsyncSandbox
+
+MakeSandbox = Callable[..., Awaitable[AsyncSandbox]]
+"""Creates a sandbox that is killed after the test; takes what `AsyncSandbox.create` takes."""
+
+_VARIABLES = ("E2B_API_URL", "E2B_SANDBOX_URL", "E2B_API_KEY")
+
+
+@dataclasses.dataclass
+class E2BLocal:
+    """A running server; `env` holds the three variables that point the SDK at it."""
+
+    process: subprocess.Popen[str]
+    env: dict[str, str]
+    _log: IO[str]
+
+    @property
+    def pid(self) -> int:
+        """The server's process id."""
+        return self.process.pid
+
+    @property
+    def api_url(self) -> str:
+        """The address of the server, which serves sandbox traffic too."""
+        return self.env["E2B_API_URL"]
+
+    @property
+    def api_key(self) -> str:
+        """The key of this start."""
+        return self.env["E2B_API_KEY"]
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The keyword arguments that point one SDK call at this server, leaving the environment alone."""
+        return {"api_url": self.api_url, "sandbox_url": self.env["E2B_SANDBOX_URL"], "api_key": self.api_key}
+
+    def log(self) -> str:
+        """Return what the server wrote to its standard error so far."""
+        return pathlib.Path(self._log.name).read_text()
+
+    def stop(self, timeout_s: float = 15.0) -> int:
+        """End the server with SIGTERM and return its exit code; calling it again is harmless."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(timeout_s)
+        self._close()
+        return code
+
+    def kill(self) -> None:
+        """End the server with SIGKILL, which it cannot react to."""
+        self.process.kill()
+        self.process.wait(15.0)
+        self._close()
+
+    def _close(self) -> None:
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        if not self._log.closed:
+            self._log.close()
+
+
+def start_e2b_local(*arguments: str, env: dict[str, str] | None = None) -> E2BLocal:
+    """Start `e2b-local serve` on a free port and wait until it is ready.
+
+    Args:
+        *arguments: further options, e.g. "--no-isolation".
+        env: variables to add to this process's own for the server.
+
+    Raises:
+        RuntimeError: it ended before it was ready; the message holds what it wrote.
+    """
+    log = tempfile.NamedTemporaryFile("w", prefix="e2b-local-log-", suffix=".txt")  # noqa: SIM115 - see _close
+    process = subprocess.Popen(
+        [sys.executable, "-m", "e2b_local.main", "serve", "--port", "0", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        text=True,
+        env={**os.environ, **(env or {})},
+        start_new_session=True,  # Ctrl-C in a terminal is for the tests, which stop the server themselves
+    )
+    server = E2BLocal(process, {}, log)
+    assert process.stdout is not None
+    for name in _VARIABLES:
+        key, _, value = process.stdout.readline().strip().partition("=")
+        if key != name:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            process.wait()
+            said = server.log()
+            server._close()
+            raise RuntimeError(f"e2b-local did not start: {said.strip()}")
+        server.env[key] = value
+    return server
