@@ -49,14 +49,16 @@ class BubblewrapBox:
         self._watch = asyncio.create_task(self._wait())
 
     async def freeze(self) -> None:
-        """Stop all: the agent stops the others in one step, then is stopped itself."""
+        """Have the agent stop every other process.
+
+        The agent itself is not stopped: idle it uses no CPU, and it ends the box when this server is killed,
+        which no parent-death signal does here, since bwrap has no right to signal another user's process.
+        """
         with contextlib.suppress(BoxGoneError):
             await self.agent.call("freeze")
-        self._signal(signal.SIGSTOP)
 
     async def thaw(self) -> None:
-        """Continue the agent, which continues the others."""
-        self._signal(signal.SIGCONT)
+        """Have the agent continue every other process."""
         with contextlib.suppress(BoxGoneError):
             await self.agent.call("thaw")
 

@@ -36,14 +36,12 @@ class PlainBox:
         self._watch = asyncio.create_task(self._wait())
 
     async def freeze(self) -> None:
-        """Stop all but the agent through it, then the agent."""
+        """Have the agent stop all it started."""
         with contextlib.suppress(BoxGoneError):
             await self.agent.call("freeze")
-        self._signal({self._process.pid}, signal.SIGSTOP)
 
     async def thaw(self) -> None:
-        """Continue the agent, which continues the others."""
-        self._signal({self._process.pid}, signal.SIGCONT)
+        """Have the agent continue all it started."""
         with contextlib.suppress(BoxGoneError):
             await self.agent.call("thaw")
 
@@ -52,7 +50,6 @@ class PlainBox:
         if not self.ended.is_set():
             while below := descendants(self._process.pid):
                 self._signal(below, signal.SIGKILL)
-                self._signal({self._process.pid}, signal.SIGCONT)  # a stopped agent would not reap them
                 await asyncio.sleep(0.005)
             self._signal({self._process.pid}, signal.SIGKILL)
         await self.ended.wait()

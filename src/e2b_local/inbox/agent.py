@@ -32,7 +32,7 @@ class Agent:
         reaper = Reaper()
         reaper.install()
         files = Files(paths)
-        processes = Processes(paths, reaper, lambda: self._environment)
+        self._processes = processes = Processes(paths, reaper, lambda: self._environment)
         self._unary: dict[str, Unary] = {
             "configure": self._configure,
             "freeze": self._freeze,
@@ -99,9 +99,11 @@ class Agent:
         return {}
 
     async def _freeze(self, request: Message) -> Message:
+        self._processes.stop_clocks()
         signal_all(signal.SIGSTOP)
         return {}
 
     async def _thaw(self, request: Message) -> Message:
         signal_all(signal.SIGCONT)
+        self._processes.start_clocks()
         return {}

@@ -12,16 +12,18 @@ def adopt_orphans() -> None:
     """Become the parent of every orphaned descendant, and end when the server does (Linux only).
 
     Process 1 of a sandbox adopts orphans anyway. The parent-death signal is set here because changing the
-    user id, which happens just before this program starts, clears it.
+    user id, which happens just before this program starts, clears it. No program of the sandbox may trace
+    this one: stopped by a debugger it could not end the sandbox when the server is gone.
     """
     if sys.platform != "linux":
         return
     import ctypes
 
     prctl = ctypes.CDLL(None, use_errno=True).prctl
-    set_parent_death_signal, set_child_subreaper = 1, 36
+    set_parent_death_signal, set_dumpable, set_child_subreaper = 1, 4, 36
     isolated = os.getpid() == 1
     prctl(set_parent_death_signal, signal.SIGKILL if isolated else signal.SIGTERM, 0, 0, 0)
+    prctl(set_dumpable, 0, 0, 0, 0)
     prctl(set_child_subreaper, 1, 0, 0, 0)
 
 

@@ -74,6 +74,8 @@ class Process:
         self.stdin: asyncio.StreamWriter | None = None
         self.end: bytes | None = None
         self.expired = False
+        self.left_s: float | None = None
+        self._expiry: asyncio.TimerHandle | None = None
         self.subscriptions: set[Subscription] = set()
         self._popen = popen
 
@@ -81,6 +83,18 @@ class Process:
         """Signal the process and all it started in its session's group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
+
+    def start_clock(self) -> None:
+        """Let the time that is left run, if there is a limit."""
+        if self.left_s is not None:
+            self._expiry = asyncio.get_running_loop().call_later(self.left_s, self.expire)
+
+    def stop_clock(self) -> None:
+        """Keep the time that is left, as a paused machine's clock does."""
+        if self._expiry is not None:
+            self.left_s = max(0.0, self._expiry.when() - asyncio.get_running_loop().time())
+            self._expiry.cancel()
+            self._expiry = None
 
     def expire(self) -> None:
         """Kill the process, its time being over; end its streams even if something keeps its pipes open."""
@@ -118,6 +132,16 @@ class Processes:
         self._running: dict[int, Process] = {}
         self._ended: collections.OrderedDict[int, Process] = collections.OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def stop_clocks(self) -> None:
+        """Stop the time limits of all processes."""
+        for process in self._running.values():
+            process.stop_clock()
+
+    def start_clocks(self) -> None:
+        """Let the time limits of all processes run on."""
+        for process in self._running.values():
+            process.start_clock()
 
     async def start(self, request: Message, channel: Channel) -> Message:
         """Start a process and stream its events until its end or until the caller hangs up.
@@ -242,13 +266,12 @@ class Processes:
             readers.append(self._pump_terminal(process, process.pty))
         # The end is reported after the last output: a background child that keeps the pipe open keeps the
         # stream open too, as E2B's own daemon does.
-        expiry = None
         if timeout_ms:
-            expiry = asyncio.get_running_loop().call_later(timeout_ms / 1000, process.expire)
+            process.left_s = timeout_ms / 1000
+            process.start_clock()
         await asyncio.gather(*readers)
         code = await status
-        if expiry is not None:
-            expiry.cancel()
+        process.stop_clock()
         self._running.pop(process.pid, None)
         self._ended[process.pid] = process
         while len(self._ended) > _REMEMBERED_ENDS:
