@@ -15,6 +15,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import uuid
 
 from e2b_local.agent_client import AgentClient, BoxGoneError
 from e2b_local.box import INBOX, Box, BoxStartError, await_ready
@@ -122,7 +123,7 @@ class BubblewrapLauncher:
         number = next(self._numbers)
         uid = next(self._uids)
         socket_path = self._state_dir / f"{number}.sock"
-        accounts = self._accounts(uid)
+        own = self._own_files(number, uid)
         # The socket's name lies in a folder only the server can write: no box can put another in its place.
         listener = socket.socket(socket.AF_UNIX)
         info_read, info_write = os.pipe()
@@ -130,7 +131,7 @@ class BubblewrapLauncher:
         try:
             listener.bind(str(socket_path))
             listener.listen(128)
-            command = self._command(uid, listener.fileno(), info_write, accounts)
+            command = self._command(uid, listener.fileno(), info_write, own)
             monitor = await asyncio.create_subprocess_exec(
                 *command,
                 stdin=asyncio.subprocess.PIPE,
@@ -156,23 +157,23 @@ class BubblewrapLauncher:
             os.close(info_read)
             if info_write >= 0:
                 os.close(info_write)
-            for path in accounts:
+            for path in own:
                 path.unlink(missing_ok=True)
         return BubblewrapBox(monitor, init_pid, socket_path, asyncio.create_task(_drain(monitor, number)))
 
-    def _accounts(self, uid: int) -> tuple[pathlib.Path, pathlib.Path]:
-        passwd = self._etc / f"passwd-{uid}"
-        group = self._etc / f"group-{uid}"
+    def _own_files(self, number: int, uid: int) -> tuple[pathlib.Path, ...]:
+        passwd = self._etc / f"passwd-{number}"
+        group = self._etc / f"group-{number}"
         passwd.write_text(
             "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
             f"{USER}:x:{uid}:{uid}::{HOME}:/bin/bash\n"
         )
         group.write_text(f"root:x:0:\nnogroup:x:65534:\n{USER}:x:{uid}:\n")
-        return passwd, group
+        boot_id = self._etc / f"boot-id-{number}"
+        boot_id.write_text(f"{uuid.uuid4()}\n")
+        return passwd, group, boot_id
 
-    def _command(
-        self, uid: int, listen_fd: int, info_fd: int, accounts: tuple[pathlib.Path, pathlib.Path]
-    ) -> list[str]:
+    def _command(self, uid: int, listen_fd: int, info_fd: int, own: tuple[pathlib.Path, ...]) -> list[str]:
         command = ["bwrap", "--die-with-parent", "--as-pid-1", "--new-session", "--info-fd", str(info_fd)]
         command += [
             "--unshare-pid",
@@ -184,7 +185,7 @@ class BubblewrapLauncher:
         command += ["--hostname", "e2b.local"]
         if not self._root:
             command += ["--unshare-user", "--uid", str(uid), "--gid", str(uid)]
-        command += self._mounts(accounts)
+        command += self._mounts(own)
         command += ["--clearenv", "--chdir", HOME]
         variables = self._template.environment(HOME) | {"MPLCONFIGDIR": f"{_RUN_DIR}/matplotlib"}
         for name, value in variables.items():
@@ -200,7 +201,7 @@ class BubblewrapLauncher:
         drop += '--bounding-set=-all --inh-caps=-all --no-new-privs "$@"'
         return [*command, "--", "/bin/sh", "-c", drop, "sh", *agent]
 
-    def _mounts(self, accounts: tuple[pathlib.Path, pathlib.Path]) -> list[str]:
+    def _mounts(self, own: tuple[pathlib.Path, ...]) -> list[str]:
         mounts = [
             "--ro-bind",
             "/usr",
@@ -224,8 +225,10 @@ class BubblewrapLauncher:
             mounts += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
         for name in ("profile", "hosts", "hostname", "nsswitch.conf", "resolv.conf"):
             mounts += ["--ro-bind", str(self._etc / name), f"/etc/{name}"]
-        mounts += ["--ro-bind", str(accounts[0]), "/etc/passwd", "--ro-bind", str(accounts[1]), "/etc/group"]
+        mounts += ["--ro-bind", str(own[0]), "/etc/passwd", "--ro-bind", str(own[1]), "/etc/group"]
         mounts += ["--proc", "/proc", "--dev", "/dev"]
+        # A box boots when it starts; the host's boot id would also tell which host it is on.
+        mounts += ["--ro-bind", str(own[2]), "/proc/sys/kernel/random/boot_id"]
         # Everything a sandbox can write is one of these, so that it cannot fill the host's disk.
         for perms, target in (("0755", "/home"), ("1777", "/tmp"), ("1777", "/dev/shm")):
             mounts += ["--perms", perms, "--size", str(self._disk_bytes), "--tmpfs", target]

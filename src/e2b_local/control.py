@@ -19,9 +19,10 @@ from e2b_local.idempotency import Idempotency
 from e2b_local.registry import DEFAULT_TIMEOUT_S, Registry
 from e2b_local.sandbox import Lifecycle, Request, Sandbox, State
 from e2b_local.template import NAMES
-from e2b_local.views import connected, detail, listed
+from e2b_local.views import connected, detail, listed, snapshotted
 
 _DEFAULT_PAGE = 100
+_MAX_FORKS = 100
 
 Handler = Callable[[HttpRequest], Awaitable[Response]]
 
@@ -47,6 +48,10 @@ class ControlPlane:
             ("POST", "/sandboxes/{id}/refreshes", self._refresh),
             ("POST", "/sandboxes/{id}/timeout", self._timeout),
             ("POST", "/sandboxes/{id}/pause", self._pause),
+            ("POST", "/sandboxes/{id}/fork", self._fork),
+            ("POST", "/sandboxes/{id}/snapshots", self._snapshot),
+            ("GET", "/snapshots", self._snapshots),
+            ("DELETE", "/templates/{name:path}", self._delete_snapshot),
         ]
         self.app = Router(
             [Route(path, _guarded(handler), methods=[method]) for method, path, handler in routes],
@@ -60,11 +65,17 @@ class ControlPlane:
     async def _create(self, request: HttpRequest) -> Response:
         body = await _body(request)
         wanted = _creation(body)
+        archive = None
+        if wanted.template not in NAMES:
+            snapshot = self._registry.snapshots.find(wanted.template)
+            if snapshot is None:
+                raise ApiError(404, f"template '{wanted.template}' not found")
+            archive = snapshot.archive
         key = request.headers.get("idempotency-key")
         if key is None:
-            sandbox = await self._registry.create(wanted)
+            sandbox = await self._registry.create(wanted, archive)
         else:
-            sandbox = await self._idempotency.once(key, body, lambda: self._registry.create(wanted))
+            sandbox = await self._idempotency.once(key, body, lambda: self._registry.create(wanted, archive))
         return JSONResponse(connected(sandbox, self._domain), 201)
 
     async def _detail(self, request: HttpRequest) -> Response:
@@ -117,7 +128,37 @@ class ControlPlane:
         return Response(status_code=204)
 
     async def _pause(self, request: HttpRequest) -> Response:
-        await self._registry.pause(request.path_params["id"])
+        memory = (await _body(request)).get("memory") is not False
+        await self._registry.pause(request.path_params["id"], memory=memory)
+        return Response(status_code=204)
+
+    async def _fork(self, request: HttpRequest) -> Response:
+        body = await _body(request)
+        count = body.get("count", 1)
+        if not isinstance(count, int) or not 1 <= count <= _MAX_FORKS:
+            raise ApiError(400, f"count must be between 1 and {_MAX_FORKS}")
+        timeout_s = _timeout(body, DEFAULT_TIMEOUT_S)
+        items = await self._registry.fork(request.path_params["id"], count, timeout_s)
+        return JSONResponse([_forked(item, self._domain) for item in items], 201)
+
+    async def _snapshot(self, request: HttpRequest) -> Response:
+        name = (await _body(request)).get("name")
+        snapshot = await self._registry.snapshot(request.path_params["id"], str(name) if name else None)
+        return JSONResponse(snapshotted(snapshot), 201)
+
+    async def _snapshots(self, request: HttpRequest) -> Response:
+        query = request.query_params
+        sandbox_id, name = query.get("sandboxID"), query.get("name")
+        found = [
+            each
+            for each in self._registry.snapshots.all()
+            if sandbox_id in (None, each.sandbox_id) and (name is None or name in each.names)
+        ]
+        return JSONResponse([snapshotted(each) for each in found])
+
+    async def _delete_snapshot(self, request: HttpRequest) -> Response:
+        if not self._registry.snapshots.delete(urllib.parse.unquote(request.path_params["name"])):
+            raise ApiError(404, "snapshot not found")
         return Response(status_code=204)
 
     async def _kill(self, request: HttpRequest) -> Response:
@@ -165,8 +206,6 @@ def _timeout(body: dict[str, Any], default: int) -> int:
 
 def _creation(body: dict[str, Any]) -> Request:
     template = str(body.get("templateID") or "")
-    if template not in NAMES:
-        raise ApiError(404, f"template '{template}' not found")
     metadata, envs = body.get("metadata") or {}, body.get("envVars") or {}
     for name, pairs in (("metadata", metadata), ("envVars", envs)):
         if not isinstance(pairs, dict) or not all(isinstance(value, str) for value in pairs.values()):
@@ -180,10 +219,17 @@ def _creation(body: dict[str, Any]) -> Request:
         lifecycle=Lifecycle(
             pause_on_timeout=bool(body.get("autoPause")),
             # Unset means off.
+            keep_memory=body.get("autoPauseMemory") is not False,
             auto_resume=bool((body.get("autoResume") or {}).get("enabled")),
         ),
         internet=internet,
     )
+
+
+def _forked(item: Sandbox | ApiError, domain: str) -> dict[str, Any]:
+    if isinstance(item, ApiError):
+        return {"error": {"code": item.status, "message": item.message}}
+    return {"sandbox": connected(item, domain)}
 
 
 def _page(sandboxes: list[Sandbox], limit: int, token: str | None) -> tuple[list[Sandbox], str | None]:

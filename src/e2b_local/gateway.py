@@ -9,8 +9,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from e2b_local import envd, interpreter
+from e2b_local.admin import PREFIX as ADMIN_PREFIX
+from e2b_local.admin import Admin
 from e2b_local.control import ControlPlane
 from e2b_local.errors import ApiError, not_found_traffic, port_closed_traffic
+from e2b_local.faults import Faults
 from e2b_local.registry import Registry
 from e2b_local.sandbox import Sandbox, State
 
@@ -24,6 +27,8 @@ class Gateway:
     def __init__(self, registry: Registry, control: ControlPlane) -> None:
         self._registry = registry
         self._control = control
+        self._faults = Faults(self._serve)
+        self._admin = Admin(registry, self._faults)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send a request where it belongs."""
@@ -31,16 +36,24 @@ class Gateway:
             return
         # A trailing slash in E2B_SANDBOX_URL makes the SDK ask for //process.Process/Start.
         scope["path"] = _SLASHES.sub("/", scope["path"])
+        if scope["path"].startswith(ADMIN_PREFIX):
+            await self._serve(scope, receive, send)
+        else:
+            await self._faults(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         app: ASGIApp
         try:
             address = _address(request)
             if address is not None:
                 app = await self._traffic(request, *address)
-            elif self._control.authorised(request.headers.get("x-api-key")):
-                app = self._control.app
-            else:
+            elif not self._control.authorised(request.headers.get("x-api-key")):
                 raise ApiError(401, "invalid API key: it must be the one this server printed at its start")
+            elif scope["path"].startswith(ADMIN_PREFIX):
+                app = await self._admin.handle(request)
+            else:
+                app = self._control.app
         except ApiError as exc:
             app = exc.response()
         await app(scope, receive, send)

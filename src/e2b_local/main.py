@@ -1,22 +1,30 @@
-"""The command line: `e2b-local serve`."""
+"""The command line: `e2b-local serve`, `list` and `kill`."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import logging
-import pathlib
 import secrets
 import sys
-import tempfile
+from collections.abc import Callable
 
+from e2b_local.client import AskError, kill_sandboxes, list_sandboxes
 from e2b_local.config import LOOPBACK, Config
+from e2b_local.state import StateDir, clear_left_behind
 
 
 def main() -> None:
     """Run the command line."""
     arguments = _parser().parse_args()
-    sys.exit(_serve(arguments))
+    match arguments.command:
+        case "serve":
+            code = _serve(arguments)
+        case "list":
+            code = _ask(list_sandboxes)
+        case _:
+            code = _ask(lambda: kill_sandboxes(arguments.sandbox, everything=arguments.all))
+    sys.exit(code)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -42,6 +50,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     serve.add_argument("--max-running", type=int, metavar="N", help="most sandboxes that may run at once")
     serve.add_argument("--verbose", action="store_true", help="log more")
+    commands.add_parser(
+        "list",
+        help="list the sandboxes of a running server",
+        description="List the sandboxes of the server that E2B_API_URL and E2B_API_KEY name.",
+    )
+    kill = commands.add_parser(
+        "kill",
+        help="kill sandboxes of a running server",
+        description="Kill sandboxes of the server that E2B_API_URL and E2B_API_KEY name.",
+    )
+    which = kill.add_mutually_exclusive_group(required=True)
+    which.add_argument("sandbox", nargs="*", default=[], help="ids of the sandboxes to kill")
+    which.add_argument("--all", action="store_true", help="kill all of them")
     return parser
 
 
@@ -63,20 +84,31 @@ def _serve(arguments: argparse.Namespace) -> int:
         return _refuse("listening beyond loopback needs a key of your own: pass --api-key")
     from e2b_local.server import StartError, serve
 
+    clear_left_behind()
+    state = StateDir()
     config = Config(
         host=arguments.host,
         port=arguments.port,
         api_key=arguments.api_key or f"e2b_{secrets.token_hex(20)}",
         isolation=not arguments.no_isolation,
         pool_size=max(0, arguments.pool),
-        state_dir=pathlib.Path(tempfile.mkdtemp(prefix="e2b-local-")),
+        state_dir=state.path,
         max_running=arguments.max_running,
     )
     try:
         asyncio.run(serve(config))
     except StartError as exc:
         return _refuse(str(exc))
+    finally:
+        state.remove()
     return 0
+
+
+def _ask(command: Callable[[], int]) -> int:
+    try:
+        return command()
+    except AskError as exc:
+        return _refuse(str(exc))
 
 
 def _refuse(why: str) -> int:

@@ -14,6 +14,7 @@ import socket
 from e2b_local.agent_client import AgentClient, BoxGoneError
 from e2b_local.box import INBOX, Box, BoxStartError, await_ready
 from e2b_local.inbox.family import descendants
+from e2b_local.state import note_process
 from e2b_local.template import Template
 
 _BOOT = (
@@ -100,6 +101,7 @@ class PlainLauncher:
                 cwd=home,
                 start_new_session=True,
             )
+            note_process(self._state_dir, process.pid)
             await await_ready(process)
         except BaseException as exc:
             socket_path.unlink(missing_ok=True)

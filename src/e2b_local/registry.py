@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import datetime
 import logging
+import pathlib
 from collections.abc import Coroutine
 from typing import Any
 
 from e2b_local.agent_client import BoxGoneError
-from e2b_local.box import BoxStartError
+from e2b_local.box import Box
 from e2b_local.config import Config
 from e2b_local.errors import ApiError
 from e2b_local.inbox.wire import OpError
 from e2b_local.pool import Pool
-from e2b_local.sandbox import Request, Sandbox, State, now
+from e2b_local.sandbox import Request, Sandbox, State, new_id, now
+from e2b_local.snapshots import Snapshot, Snapshots
+from e2b_local.starter import Starter
 
 _log = logging.getLogger(__name__)
 DEFAULT_TIMEOUT_S = 300
@@ -28,44 +32,61 @@ class Registry:
     def __init__(self, config: Config, pool: Pool) -> None:
         self._config = config
         self._pool = pool
+        self._starter = Starter(pool)
+        self.snapshots = Snapshots(config.state_dir)
         self._sandboxes: dict[str, Sandbox] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        # How many boxes are being made for sandboxes that are not in the table yet.
-        self._starting = 0
 
-    async def create(self, request: Request) -> Sandbox:
-        """Make a sandbox and start its time.
+    async def create(self, request: Request, archive: pathlib.Path | None = None) -> Sandbox:
+        """Make a sandbox, with the files of a snapshot if given, and start its time.
 
         Raises:
             ApiError: 400 for a timeout out of range, 429 at the limit, 500 if no box starts; none is made.
         """
         check_timeout(request.timeout_s, self._config.max_timeout_s)
         self._check_room()
-        self._starting += 1
-        try:
-            box = await self._pool.take()
-        except BoxStartError as exc:
-            raise ApiError(500, f"Failed to create sandbox: {exc}") from exc
-        finally:
-            self._starting -= 1
-        sandbox = Sandbox(request, box)
-        named = {"E2B_SANDBOX_ID": sandbox.id, "E2B_TEMPLATE_ID": request.template}
-        try:
-            await box.agent.call("configure", envs={**named, **request.envs})
-        except (BoxGoneError, OpError) as exc:
-            await box.kill()
-            raise ApiError(500, "Failed to create sandbox: it ended while it started") from exc
-        except BaseException:
-            await box.kill()
-            raise
+        sandbox_id = new_id()
+        sandbox = Sandbox(sandbox_id, request, await self._starter.start(sandbox_id, request, archive))
         self._sandboxes[sandbox.id] = sandbox
         self._schedule(sandbox)
-        self._spawn(self._bury(sandbox))
-        _log.info(
-            "created %s (timeout %d s, %s)", sandbox.id, request.timeout_s, request.metadata or "no metadata"
-        )
+        self._spawn(self._bury(sandbox, sandbox.box))
+        told = request.metadata or "no metadata"
+        _log.info("created %s (timeout %d s, %s)", sandbox.id, request.timeout_s, told)
         return sandbox
+
+    async def snapshot(self, sandbox_id: str, name: str | None) -> Snapshot:
+        """Keep a running sandbox's files; its processes stand still meanwhile and go on afterwards."""
+        sandbox = self.find(sandbox_id)
+        async with sandbox.lock:
+            self._check_running(sandbox)
+            try:
+                return await sandbox.still(lambda: self.snapshots.take(sandbox, name))
+            except OpError as exc:
+                raise ApiError(500, f"Failed to snapshot sandbox: {exc.message}") from exc
+            except BoxGoneError as exc:
+                raise _unknown(sandbox_id) from exc
+
+    async def fork(self, sandbox_id: str, count: int, timeout_s: int) -> list[Sandbox | ApiError]:
+        """Make `count` sandboxes with the files of a running one; each item is one, or why it is not there.
+
+        Their memory is not carried over: processes and kernels start anew.
+        """
+        check_timeout(timeout_s, self._config.max_timeout_s)
+        snapshot = await self.snapshot(sandbox_id, None)
+        request = dataclasses.replace(self.find(sandbox_id).request, timeout_s=timeout_s)
+        try:
+            made = await asyncio.gather(
+                *(self.create(request, snapshot.archive) for _ in range(count)), return_exceptions=True
+            )
+        finally:
+            self.snapshots.delete(snapshot.id)
+        items: list[Sandbox | ApiError] = []
+        for each in made:
+            if not isinstance(each, Sandbox | ApiError):
+                raise each
+            items.append(each)
+        return items
 
     def find(self, sandbox_id: str) -> Sandbox:
         """Return a sandbox that is running or paused.
@@ -75,7 +96,7 @@ class Registry:
         """
         sandbox = self._sandboxes.get(sandbox_id)
         if sandbox is None:
-            raise ApiError(404, f"sandbox \"{sandbox_id}\" doesn't exist or you don't have access to it")
+            raise _unknown(sandbox_id)
         return sandbox
 
     def get(self, sandbox_id: str) -> Sandbox | None:
@@ -113,21 +134,20 @@ class Registry:
         sandbox = self.find(sandbox_id)
         async with sandbox.lock:
             sandbox = self.find(sandbox_id)
-            if sandbox.state is not State.RUNNING:
-                raise ApiError(404, f'sandbox "{sandbox_id}" is not running')
+            self._check_running(sandbox)
             if timeout_s > 0:
                 check_timeout(timeout_s, self._config.max_timeout_s)
             sandbox.end_at = now() + datetime.timedelta(seconds=max(0, timeout_s))
             self._schedule(sandbox)
 
-    async def pause(self, sandbox_id: str) -> None:
-        """Pause a running sandbox; 409 if it is paused already."""
+    async def pause(self, sandbox_id: str, *, memory: bool = True) -> None:
+        """Pause a running sandbox, without `memory` keeping only its files; 409 if it is paused already."""
         sandbox = self.find(sandbox_id)
         async with sandbox.lock:
             sandbox = self.find(sandbox_id)
             if sandbox.state is State.PAUSED:
                 raise ApiError(409, f'sandbox "{sandbox_id}" is already paused')
-            await self._pause(sandbox, "asked")
+            await self._pause(sandbox, "asked", memory=memory)
 
     async def wake(self, sandbox: Sandbox) -> bool:
         """Resume a paused sandbox because traffic arrived, if it was created so; return whether it runs."""
@@ -152,18 +172,38 @@ class Registry:
 
     def _check_room(self) -> None:
         limit = self._config.max_running
-        running = sum(each.state is State.RUNNING for each in self._sandboxes.values()) + self._starting
+        running = (
+            sum(each.state is State.RUNNING for each in self._sandboxes.values()) + self._starter.starting
+        )
         if limit is not None and running >= limit:
             raise ApiError(429, f"you have reached the maximum number of concurrent E2B sandboxes ({limit})")
 
-    async def _pause(self, sandbox: Sandbox, why: str) -> None:
+    def _check_running(self, sandbox: Sandbox) -> None:
+        if self._sandboxes.get(sandbox.id) is not sandbox or sandbox.state is not State.RUNNING:
+            raise ApiError(404, f'sandbox "{sandbox.id}" is not running')
+
+    async def _pause(self, sandbox: Sandbox, why: str, *, memory: bool) -> None:
         self._unschedule(sandbox)
-        await sandbox.pause()
-        _log.info("paused %s (%s)", sandbox.id, why)
+        if memory:
+            await sandbox.pause()
+        else:
+            try:
+                await sandbox.pause_to(self._config.state_dir / f"paused-{sandbox.id}.tar")
+            except OpError as exc:
+                self._schedule(sandbox)
+                raise ApiError(500, f"Failed to pause sandbox: {exc.message}") from exc
+            except BoxGoneError as exc:
+                raise _unknown(sandbox.id) from exc
+        _log.info("paused %s (%s%s)", sandbox.id, why, "" if memory else ", files only")
 
     async def _resume(self, sandbox: Sandbox, timeout_s: int) -> None:
         self._check_room()
-        await sandbox.resume(timeout_s)
+        if sandbox.archive is None:
+            await sandbox.resume(timeout_s)
+        else:
+            box = await self._starter.start(sandbox.id, sandbox.request, sandbox.archive)
+            sandbox.boot(box, timeout_s)
+            self._spawn(self._bury(sandbox, box))
         self._schedule(sandbox)
         _log.info("resumed %s (timeout %d s)", sandbox.id, timeout_s)
 
@@ -173,11 +213,11 @@ class Registry:
         await sandbox.end()
         _log.info("killed %s (%s)", sandbox.id, why)
 
-    async def _bury(self, sandbox: Sandbox) -> None:
+    async def _bury(self, sandbox: Sandbox, box: Box) -> None:
         # A sandbox whose processes end by themselves (out of memory, say) is gone for its users too.
-        await sandbox.box.ended.wait()
+        await box.ended.wait()
         async with sandbox.lock:
-            if not sandbox.dead:
+            if not sandbox.dead and sandbox.box is box and sandbox.archive is None:
                 await self._end(sandbox, "its processes ended")
 
     def _schedule(self, sandbox: Sandbox) -> None:
@@ -199,7 +239,7 @@ class Registry:
             if sandbox.end_at > now():
                 self._schedule(sandbox)
             elif sandbox.request.lifecycle.pause_on_timeout:
-                await self._pause(sandbox, "timeout")
+                await self._pause(sandbox, "timeout", memory=sandbox.request.lifecycle.keep_memory)
             else:
                 await self._end(sandbox, "timeout")
 
@@ -207,6 +247,10 @@ class Registry:
         task = asyncio.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _unknown(sandbox_id: str) -> ApiError:
+    return ApiError(404, f"sandbox \"{sandbox_id}\" doesn't exist or you don't have access to it")
 
 
 def check_timeout(timeout_s: int, maximum_s: int) -> None:

@@ -8,12 +8,16 @@ import dataclasses
 import datetime
 import enum
 import logging
+import pathlib
 import secrets
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TypeVar
 
+from e2b_local.archives import save
 from e2b_local.box import Box
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 _ID_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -38,6 +42,7 @@ class Lifecycle:
 
     pause_on_timeout: bool = False
     auto_resume: bool = False
+    keep_memory: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,8 +60,8 @@ class Request:
 class Sandbox:
     """One sandbox; its transitions happen one at a time under `lock`."""
 
-    def __init__(self, request: Request, box: Box) -> None:
-        self.id = "i" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(19))
+    def __init__(self, sandbox_id: str, request: Request, box: Box) -> None:
+        self.id = sandbox_id
         self.request = request
         # Secret and per sandbox: it opens the sandbox's own traffic, and finds it for a signed address.
         self.token = secrets.token_hex(32)
@@ -65,6 +70,8 @@ class Sandbox:
         self.end_at = self.started_at + datetime.timedelta(seconds=request.timeout_s)
         self.lock = asyncio.Lock()
         self.box = box
+        # Its files while it is paused without memory: it then has no box.
+        self.archive: pathlib.Path | None = None
         self._streams: set[asyncio.Future[Interruption]] = set()
 
     @property
@@ -100,11 +107,47 @@ class Sandbox:
         self.state = State.RUNNING
         self.end_at = now() + datetime.timedelta(seconds=timeout_s)
 
+    async def pause_to(self, archive: pathlib.Path) -> None:
+        """Keep only the files, in `archive`, and end every process; call under the lock, while running.
+
+        Raises:
+            OpError, BoxGoneError: the files could not be kept; it still runs.
+        """
+        await self.still(lambda: save(self.box, archive))
+        self.archive = archive
+        self.state = State.PAUSED
+        self.interrupt_streams(Interruption.PAUSED)
+        await self.box.kill()
+
+    def boot(self, box: Box, timeout_s: int) -> None:
+        """Go on in a new box that has got the files back; call under the lock, while paused."""
+        assert self.archive is not None
+        self.archive.unlink(missing_ok=True)
+        self.archive = None
+        self.box = box
+        self.state = State.RUNNING
+        self.end_at = now() + datetime.timedelta(seconds=timeout_s)
+
+    async def still(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do `work` while every process stands still; call under the lock, while running."""
+        await self.box.freeze()
+        try:
+            return await work()
+        finally:
+            await self.box.thaw()
+
     async def end(self) -> None:
         """End every process; final."""
         self.state = State.DEAD
         self.interrupt_streams(Interruption.KILLED)
         await self.box.kill()
+        if self.archive is not None:
+            self.archive.unlink(missing_ok=True)
+
+
+def new_id() -> str:
+    """Return an id in the form of E2B's."""
+    return "i" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(19))
 
 
 def now() -> datetime.datetime:

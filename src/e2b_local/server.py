@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import shutil
 import signal
 import socket
 import sys
@@ -90,7 +89,6 @@ async def serve(config: Config) -> None:
         server.should_exit = True
         await registry.close()
         await serving
-        shutil.rmtree(config.state_dir, ignore_errors=True)
 
 
 def _bind(config: Config) -> socket.socket:

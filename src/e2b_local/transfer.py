@@ -45,7 +45,7 @@ async def download(sandbox: Sandbox, request: Request) -> Response:
     if "gzip" in request.headers.get("accept-encoding", ""):
         headers["content-encoding"] = "gzip"
         pieces = _compressed(pieces)
-    else:
+    elif first["size"] is not None:
         headers["content-length"] = str(int(first["size"]))
     kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
     return StreamingResponse(pieces, media_type=kind, headers=headers)

@@ -6,6 +6,7 @@ from typing import Any
 
 from e2b_local.config import Config
 from e2b_local.sandbox import Sandbox
+from e2b_local.snapshots import Snapshot
 from e2b_local.template import CPU_COUNT
 
 # Features of the SDK depend on this version; from 0.6.4 on all of them are enabled.
@@ -56,3 +57,8 @@ def detail(sandbox: Sandbox, config: Config, domain: str) -> dict[str, Any]:
             "onTimeout": "pause" if lifecycle.pause_on_timeout else "kill",
         },
     } | ({} if sandbox.request.internet is None else {"allowInternetAccess": sandbox.request.internet})
+
+
+def snapshotted(snapshot: Snapshot) -> dict[str, Any]:
+    """Return one snapshot."""
+    return {"snapshotID": snapshot.id, "names": list(snapshot.names)}

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from collections.abc import Awaitable, Callable
-from typing import IO
+from typing import IO, Any
 
 from e2b_code_interpreter import AsyncSandbox
 
@@ -49,6 +51,23 @@ class E2BLocal:
         """The keyword arguments that point one SDK call at this server, leaving the environment alone."""
         return {"api_url": self.api_url, "sandbox_url": self.env["E2B_SANDBOX_URL"], "api_key": self.api_key}
 
+    def inject(self, kind: str, match: str = "", **more: Any) -> None:
+        """Put a fault in force for the next request that matches; fields as in `e2b_local.faults.Fault`."""
+        self._admin("POST", "faults", {"kind": kind, "match": match, **more})
+
+    def faults(self) -> list[dict[str, Any]]:
+        """Return the faults injected since the last clearing, with their hits."""
+        found: list[dict[str, Any]] = json.loads(self._admin("GET", "faults"))
+        return found
+
+    def clear_faults(self) -> None:
+        """Take all faults back."""
+        self._admin("DELETE", "faults")
+
+    def die(self, sandbox_id: str) -> None:
+        """End all processes of a sandbox at once, as if they had ended by themselves."""
+        self._admin("POST", f"sandboxes/{sandbox_id}/die")
+
     def log(self) -> str:
         """Return what the server wrote to its standard error so far."""
         return pathlib.Path(self._log.name).read_text()
@@ -66,6 +85,17 @@ class E2BLocal:
         self.process.kill()
         self.process.wait(15.0)
         self._close()
+
+    def _admin(self, method: str, path: str, body: object = None) -> bytes:
+        request = urllib.request.Request(
+            f"{self.api_url}/_local/{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"X-API-KEY": self.api_key, "Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            content: bytes = reply.read()
+        return content
 
     def _close(self) -> None:
         if self.process.stdout is not None:

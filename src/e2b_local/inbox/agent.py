@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from .archive import Archive
 from .contexts import Contexts
 from .family import signal_all
 from .files import Files
@@ -33,6 +34,7 @@ class Agent:
         reaper.install()
         files = Files(paths)
         self._processes = processes = Processes(paths, reaper, lambda: self._environment)
+        archive = Archive([paths.home, os.environ.get("TMPDIR", "/tmp")], reaper)
         self._unary: dict[str, Unary] = {
             "configure": self._configure,
             "freeze": self._freeze,
@@ -58,6 +60,8 @@ class Agent:
             "write": files.write,
             "process_start": processes.start,
             "process_connect": processes.connect,
+            "archive": archive.pack,
+            "unpack": archive.unpack,
             "execute": self._contexts.execute,
             "connect_port": connect_port,
         }

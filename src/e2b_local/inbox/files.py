@@ -7,6 +7,7 @@ import errno
 import os
 import shutil
 import stat
+import sys
 from typing import Any
 
 from .entries import entry, replace_metadata
@@ -113,7 +114,7 @@ class Files:
         return {}
 
     async def read(self, request: Message, channel: Channel) -> Message:
-        """Send `{"size": n}`, then the file in pieces, fewer if it shrinks meanwhile."""
+        """Send `{"size": n}`, None if unknown, then the file in pieces, fewer if it shrinks meanwhile."""
         path = self._path(request)
         try:
             # Without O_NONBLOCK opening a named pipe would stop this agent.
@@ -128,8 +129,9 @@ class Files:
                 raise OpError("invalid_argument", f"path '{request['path']}' is a directory")
             if not stat.S_ISREG(info.st_mode):
                 raise OpError("invalid_argument", f"path '{request['path']}' is not a regular file")
-            await channel.send({"size": info.st_size})
-            left = info.st_size
+            # Files of /proc have no size until they are read.
+            left = info.st_size or sys.maxsize
+            await channel.send({"size": info.st_size or None})
             while left > 0 and (piece := os.read(descriptor, min(left, CHUNK_BYTES))):
                 left -= len(piece)
                 await channel.send_data(piece)

@@ -1,0 +1,55 @@
+"""The routes for tests: faults, and the sudden death of a sandbox. Loopback clients with the key only."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from e2b_local.errors import ApiError
+from e2b_local.faults import Faults
+from e2b_local.registry import Registry
+
+PREFIX = "/_local/"
+
+
+class Admin:
+    """Answers requests below /_local/."""
+
+    def __init__(self, registry: Registry, faults: Faults) -> None:
+        self._registry = registry
+        self._faults = faults
+
+    async def handle(self, request: Request) -> Response:
+        """Answer one request; the gateway has checked the key.
+
+        Raises:
+            ApiError: 403 from elsewhere than loopback, 400 or 404 as the request deserves.
+        """
+        if request.client is None or not ipaddress.ip_address(request.client.host).is_loopback:
+            raise ApiError(403, "only for clients on this machine")
+        match (request.method, *request.url.path.removeprefix(PREFIX).split("/")):
+            case ("POST", "faults"):
+                return JSONResponse(self._faults.add(await _body(request)).shown(), 201)
+            case ("GET", "faults"):
+                return JSONResponse([fault.shown() for fault in self._faults.all()])
+            case ("DELETE", "faults"):
+                self._faults.clear()
+                return Response(status_code=204)
+            case ("POST", "sandboxes", sandbox_id, "die"):
+                # As if all its processes had ended by themselves; the registry learns of it as it would then.
+                await self._registry.find(sandbox_id).box.kill()
+                return Response(status_code=204)
+        raise ApiError(404, f"{request.method} {request.url.path} is not known here")
+
+
+async def _body(request: Request) -> dict[str, object]:
+    try:
+        body = json.loads(await request.body())
+    except ValueError as exc:
+        raise ApiError(400, "the body is not JSON") from exc
+    if not isinstance(body, dict):
+        raise ApiError(400, "the body is not a JSON object")
+    return body

@@ -1,0 +1,99 @@
+"""Snapshots, forks and pauses that keep only files."""
+
+from __future__ import annotations
+
+import pytest
+from e2b import FileNotFoundException, SandboxException, SandboxNotFoundException, SandboxState
+from e2b_code_interpreter import AsyncSandbox
+
+from support.e2b_process import E2BLocal, MakeSandbox
+
+
+async def test_a_snapshot_holds_files_as_they_were(
+    server: E2BLocal, sandbox: AsyncSandbox, make_sandbox: MakeSandbox
+) -> None:
+    """Modes, links, odd names and other folders come along; later changes on either side do not."""
+    await sandbox.files.write("/tmp/x y/ü\n.txt", "odd")
+    await sandbox.commands.run("echo old > f; chmod 640 f; ln -s f link; ln f hard; mkdir -m 700 d")
+    snapshot = await sandbox.create_snapshot()
+    await sandbox.files.write("f", "new")
+    copy = await make_sandbox(template=snapshot.snapshot_id)
+    assert await copy.files.read("f") == "old\n"
+    assert await copy.files.read("/tmp/x y/ü\n.txt") == "odd"
+    listed = await copy.commands.run("stat -c '%n %a %h %N' f link d")
+    assert listed.stdout == "f 640 2 'f'\nlink 777 1 'link' -> 'f'\nd 700 2 'd'\n"
+    await copy.files.write("f", "copy's")
+    assert await sandbox.files.read("f") == "new"
+    options = {"api_url": server.api_url, "api_key": server.api_key}
+    assert await AsyncSandbox.delete_snapshot(snapshot.snapshot_id, **options) is True
+    assert await AsyncSandbox.delete_snapshot(snapshot.snapshot_id, **options) is False
+    assert await copy.files.read("f") == "copy's"
+    with pytest.raises(SandboxException):
+        await make_sandbox(template=snapshot.snapshot_id)
+
+
+async def test_snapshots_are_listed_and_named(server: E2BLocal, make_sandbox: MakeSandbox) -> None:
+    """A name finds the snapshot, also as a template, and moves to the latest that has it."""
+    sandbox = await make_sandbox()
+    options = {"api_url": server.api_url, "api_key": server.api_key}
+    await sandbox.files.write("f", "1")
+    first = await sandbox.create_snapshot(name="work/state:v1")
+    await sandbox.files.write("f", "2")
+    second = await sandbox.create_snapshot(name="work/state:v1")
+    found = await AsyncSandbox.list_snapshots(sandbox_id=sandbox.sandbox_id, **options).next_items()
+    assert [each.snapshot_id for each in found] == [second.snapshot_id, first.snapshot_id]
+    found = await AsyncSandbox.list_snapshots(name="work/state:v1", **options).next_items()
+    assert [each.snapshot_id for each in found] == [second.snapshot_id]
+    copy = await make_sandbox(template="work/state:v1")
+    assert await copy.files.read("f") == "2"
+    assert await AsyncSandbox.delete_snapshot("work/state:v1", **options) is True
+    assert await AsyncSandbox.delete_snapshot(first.snapshot_id, **options) is True
+
+
+async def test_forks_start_from_the_files_and_leave_the_source_running(
+    server: E2BLocal, make_sandbox: MakeSandbox
+) -> None:
+    """Each fork has the files and the metadata; the source keeps its processes and variables."""
+    sandbox = await make_sandbox(metadata={"of": "family"}, envs={"A": "1"})
+    await sandbox.files.write("f", "shared")
+    await sandbox.run_code("x = 1")
+    forks = await sandbox.fork(count=2, timeout=60)
+    try:
+        for fork in forks:
+            assert isinstance(fork, AsyncSandbox)
+            assert await fork.files.read("f") == "shared"
+            assert (await fork.commands.run("echo $A $E2B_SANDBOX_ID")).stdout == f"1 {fork.sandbox_id}\n"
+            assert (await fork.get_info()).metadata == {"of": "family"}
+        assert (await sandbox.run_code("x")).text == "1"
+    finally:
+        for fork in forks:
+            if isinstance(fork, AsyncSandbox):
+                await fork.kill()
+    await sandbox.kill()
+    with pytest.raises(SandboxNotFoundException):
+        await sandbox.fork()
+
+
+async def test_a_pause_without_memory_keeps_files_only(make_sandbox: MakeSandbox) -> None:
+    """Resumed it has its files, id, variables and token, but no process of before."""
+    sandbox = await make_sandbox(envs={"A": "1"})
+    await sandbox.files.write("f", "kept")
+    await sandbox.run_code("x = 1")
+    before = await sandbox.files.read("/proc/sys/kernel/random/boot_id")
+    assert await sandbox.pause(keep_memory=False)
+    assert (await sandbox.get_info()).state == SandboxState.PAUSED
+    await sandbox.connect()
+    assert await sandbox.files.read("f") == "kept"
+    assert (await sandbox.commands.run("echo $A")).stdout == "1\n"
+    assert (await sandbox.run_code("x")).error is not None
+    assert await sandbox.files.read("/proc/sys/kernel/random/boot_id") != before
+
+
+async def test_a_snapshot_does_not_disturb_what_runs(sandbox: AsyncSandbox) -> None:
+    """A command in flight goes on after the snapshot."""
+    handle = await sandbox.commands.run("read line; echo got $line", background=True, stdin=True)
+    await sandbox.create_snapshot()
+    await handle.send_stdin("it\n")
+    assert (await handle.wait()).stdout == "got it\n"
+    with pytest.raises(FileNotFoundException):
+        await sandbox.files.read("nothing")
