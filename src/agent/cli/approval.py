@@ -70,7 +70,8 @@ def _ask(screen: Screen, value: Any) -> Answer:
 
 
 def _show(screen: Screen, value: Any) -> None:
-    screen.heading("Plan")
+    iteration = value.get("iteration") if isinstance(value, Mapping) else None
+    screen.heading(f"Plan (try {iteration})" if isinstance(iteration, int) and iteration > 1 else "Plan")
     for action in _actions(value):
         arguments = action.get("args")
         if isinstance(arguments, Mapping) and "steps" in arguments:

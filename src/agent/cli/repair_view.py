@@ -5,7 +5,8 @@ from agent.cli.screen import Busy, Screen
 from agent.cli.tool_view import ToolView
 from agent.client import Event, Failed, Finished, Progress, SandboxNotice, Tests, Token, ToolEvent
 
-_HEADINGS = {"bootstrap": "Tests before", "plan": "Planning", "execute": "Steps", "verify": "Tests after"}
+# The plan's own heading comes with the question about it.
+_HEADINGS = {"bootstrap": "Tests before", "execute": "Steps", "verify": "Tests after"}
 
 
 class RepairView:
@@ -56,11 +57,11 @@ class RepairView:
             done = None if event.step is None else event.step - 1
             self._busy.update(event.message, done, event.steps)
         at = (event.phase, event.iteration, event.step if event.phase == "execute" else None)
-        if at == self._at or event.phase == "summarize":  # the summary is shown with the result
+        if at == self._at:
             return
-        if at[:2] != self._at[:2]:
+        if at[:2] != self._at[:2] and event.phase in _HEADINGS:
             again = f" (try {event.iteration})" if event.iteration > 1 else ""
-            self._screen.heading(_HEADINGS.get(event.phase, event.phase.capitalize()) + again)
+            self._screen.heading(_HEADINGS[event.phase] + again)
         self._at = at
         if at[2] is not None:
             self._screen.line(f"  {event.step} of {event.steps}  {event.message}", "bold cyan")
@@ -104,6 +105,6 @@ def show_result(screen: Screen, outcome: Finished) -> str:
     screen.heading("Result")
     status = str(values.get("status") or "unknown")
     screen.line(f"  {status}", "bold green" if status in {"passed", "already_green"} else "bold red")
-    if values.get("summary"):
-        screen.line(f"  {values['summary']}")
+    for line in str(values.get("summary") or "").splitlines():
+        screen.line(f"  {line}")
     return status
