@@ -1,0 +1,200 @@
+"""What the command line writes: plans, reports, diffs and tool calls."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from agent.cli.approval import approve, asked, automatic, reject
+from agent.cli.demo import demo_model
+from agent.cli.exits import of_status
+from agent.cli.repair_text import diff_lines, plan_table, report_lines
+from agent.cli.repair_view import RepairView, show_result
+from agent.cli.screen import Screen
+from agent.cli.tool_view import arguments_line, result_digest
+from agent.client import Failed, Finished, Interrupt, Progress, TestReport, Token, ToolEvent
+from agent.settings import Settings
+
+PLAN = {"summary": "Fix it", "steps": [{"file": "a[1].py", "change": "swap", "reason": "it is [bold]wrong"}]}
+QUESTION = {"action_requests": [{"name": "execute_plan", "args": PLAN}], "plan_hash": "ab", "iteration": 2}
+
+
+class Sheet(Screen):
+    """A screen without a terminal, on which answers are prepared."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers = list(answers)
+        self.file = io.StringIO()
+        super().__init__(Console(file=self.file, highlight=False), ask=True)
+
+    def ask(self, question: str) -> str:
+        """Give the next prepared answer."""
+        return self.answers.pop(0)
+
+    @property
+    def text(self) -> str:
+        """Everything written so far."""
+        return self.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("report", "first"),
+    [
+        (TestReport(0, passed=3), "✓ 3 passed"),
+        (TestReport(1, passed=3, failed=1, failing=("t.py::a",)), "✗ 1 failed, 3 passed"),
+        (TestReport(None, timed_out=True), "✗ the tests did not end within their limit"),
+        (TestReport(5, passed=0, failed=0), "✗ exit code 5"),
+        (TestReport(2), "✗ failed"),
+    ],
+)
+def test_report_says_how_the_suite_ended(report: TestReport, first: str) -> None:
+    """The verdict comes first, then each failing test."""
+    lines = [line.plain.strip() for line in report_lines(report)]
+    assert lines == [first, *report.failing]
+
+
+def test_plan_is_shown_as_it_is_written() -> None:
+    """Square brackets in a plan are text, not markup."""
+    sheet = Sheet()
+    sheet.show(plan_table(PLAN))
+    assert "a[1].py" in sheet.text
+    assert "it is [bold]wrong" in sheet.text
+
+
+def test_diff_keeps_every_line() -> None:
+    """Colours are added, text is not changed; also lines that look like headers."""
+    diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-\x20a\n+b [red]\n \n"
+    assert [line.plain for line in diff_lines(diff)] == [f"  {line}" for line in diff[:-1].split("\n")]
+
+
+def test_only_an_explicit_yes_approves() -> None:
+    """Anything else is asked again; a no may carry words."""
+    sheet = Sheet("", "maybe", "YES")
+    assert asked(sheet)([Interrupt("i", QUESTION)]) == {"i": approve(QUESTION)}
+    assert sheet.answers == []
+    assert "Plan (try 2)" in sheet.text
+    answer = asked(Sheet("no", "too big"))([Interrupt("i", QUESTION)])
+    assert answer == {"i": reject(QUESTION, "too big")}
+
+
+def test_answers_are_bound_to_what_was_shown() -> None:
+    """One decision an action, and the hash of the plan that was on the screen."""
+    assert approve(QUESTION) == {"decisions": [{"type": "approve"}], "plan_hash": "ab"}
+    assert reject({"action_requests": [{}, {}]}) == {"decisions": [{"type": "reject"}, {"type": "reject"}]}
+
+
+def test_automatic_approval_is_announced() -> None:
+    """Nobody has to guess who approved."""
+    sheet = Sheet()
+    assert automatic(sheet, "--yes was given.")([Interrupt("i", QUESTION)]) == {"i": approve(QUESTION)}
+    assert "Approved automatically: --yes was given." in sheet.text
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        ("passed", 0),
+        ("already_green", 0),
+        ("failed", 1),
+        ("rejected", 1),
+        ("setup_failed", 1),
+        ("no_progress", 1),
+        ("", 1),
+    ],
+)
+def test_exit_code_follows_the_status(status: str, code: int) -> None:
+    """Only green is success."""
+    assert of_status(status) == code
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('{"path": "a.py", "content": "x\\ny"}', "a.py, content: 3 characters"),
+        ('{"command": "echo a\\necho b"}', "echo a …"),
+        ("{}", ""),
+        ("not json", "not json"),
+    ],
+)
+def test_arguments_fit_one_line(text: str, shown: str) -> None:
+    """The first argument is shown, the others by their size."""
+    assert arguments_line(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("exit_code: 0\n<stdout>\n..\n6 passed\n</stdout>", "exit_code: 0  6 passed"),
+        ("exit_code: 3", "exit_code: 3"),
+        ("exit_code: 1\n<stderr>\nno such file\n</stderr>", "exit_code: 1  no such file"),
+        ("timed out after 5 s\n<stdout>\nx\n</stdout>", "timed out after 5 s  x"),
+        ('<file path="a" lines="1-1 of 1">\nx\n</file>', ""),
+        ("Wrote 8 bytes to a.py.", "Wrote 8 bytes to a.py."),
+        ("error: no such file", "error: no such file"),
+        ("", ""),
+    ],
+)
+def test_result_fits_one_line(text: str, shown: str) -> None:
+    """How a command ended and the last thing it said."""
+    assert result_digest(text) == shown
+
+
+def test_verbose_output_in_pieces_is_shown_by_the_line() -> None:
+    """Pieces of one line are put together; the rest comes at the end."""
+    sheet = Sheet()
+    view = RepairView(sheet, verbose=True)
+    for piece in (".", ".\n1 pas", "sed"):
+        view.show(ToolEvent("output", "run_command", "c", piece))
+    view.show(ToolEvent("end", "run_command", "c", "exit_code: 0"))
+    assert [line.strip() for line in sheet.text.splitlines()] == ["..", "1 passed", "exit_code: 0"]
+
+
+def test_a_step_has_one_heading_however_often_it_reports() -> None:
+    """Repeated progress of a step is not repeated on the screen."""
+    sheet = Sheet()
+    view = RepairView(sheet)
+    for message in ("Change a", "still at it"):
+        view.show(Progress("execute", message, 1, 1, 2))
+    view.show(Progress("execute", "Change b", 1, 2, 2))
+    assert [line.strip() for line in sheet.text.splitlines() if line] == [
+        "Steps",
+        "1 of 2  Change a",
+        "2 of 2  Change b",
+    ]
+
+
+def test_messages_for_chat_front_ends_are_left_out() -> None:
+    """They repeat the plan and the diff, which are shown in their own way."""
+    sheet = Sheet()
+    RepairView(sheet, verbose=True).show(Token("the plan", whole=True))
+    assert sheet.text == ""
+
+
+def test_failure_shows_the_servers_text() -> None:
+    """With the exception's name, as plain text."""
+    sheet = Sheet()
+    RepairView(sheet).show(Failed("no [red]key", "ModelError"))
+    assert sheet.text.strip() == "The run failed: ModelError: no [red]key"
+
+
+def test_result_shows_summary_and_status() -> None:
+    """Every line of the summary is indented alike."""
+    sheet = Sheet()
+    assert show_result(sheet, Finished({"status": "rejected", "summary": "a\nb"})) == "rejected"
+    assert sheet.text.splitlines()[-3:] == ["  rejected", "  a", "  b"]
+
+
+@pytest.mark.parametrize(
+    ("env", "model"),
+    [
+        ({}, "scripted:repair"),
+        ({"OPENAI_API_KEY": "k"}, "scripted:repair"),
+        ({"MODEL": "openai:gpt-5.6-luna"}, "scripted:repair"),
+        ({"MODEL": "openai:gpt-5.6-luna", "OPENAI_API_KEY": "k"}, "openai:gpt-5.6-luna"),
+        ({"MODEL": "scripted:other"}, "scripted:other"),
+        ({"MODEL": "anthropic:claude"}, "anthropic:claude"),
+    ],
+)
+def test_demo_uses_a_model_that_was_chosen_and_can_run(env: dict[str, str], model: str) -> None:
+    """A key alone does not make the demo cost money."""
+    assert demo_model(Settings.from_env(env)) == model
