@@ -221,6 +221,7 @@ class BubblewrapLauncher:
                 mounts += ["--symlink", str(path.readlink()), str(path)]
             elif path.is_dir():
                 mounts += ["--ro-bind", str(path), str(path)]
+        mounts += ["--perms", "0755", "--dir", "/root"]
         for name in ETC:
             mounts += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
         for name in ("profile", "hosts", "hostname", "nsswitch.conf", "resolv.conf"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import urllib.parse
 from collections.abc import Awaitable, Callable
@@ -16,12 +14,12 @@ from starlette.routing import Route, Router
 from e2b_local.config import Config
 from e2b_local.errors import ApiError
 from e2b_local.idempotency import Idempotency
+from e2b_local.listing import listed_page
 from e2b_local.registry import DEFAULT_TIMEOUT_S, Registry
 from e2b_local.sandbox import Lifecycle, Request, Sandbox, State
 from e2b_local.template import NAMES
 from e2b_local.views import connected, detail, listed, snapshotted
 
-_DEFAULT_PAGE = 100
 _MAX_FORKS = 100
 
 Handler = Callable[[HttpRequest], Awaitable[Response]]
@@ -84,21 +82,7 @@ class ControlPlane:
         )
 
     async def _list(self, request: HttpRequest) -> Response:
-        query = request.query_params
-        # The pairs are quoted twice: each value, then the whole as a form, then once more as a query value.
-        pairs = {
-            key: urllib.parse.unquote(value)
-            for key, value in urllib.parse.parse_qsl(query.get("metadata", ""))
-        }
-        states = {state for value in query.getlist("state") for state in value.split(",") if state}
-        matching = [
-            each
-            for each in self._registry.all()
-            if (not states or each.state.value in states)
-            and all(each.request.metadata.get(key) == value for key, value in pairs.items())
-        ]
-        limit = min(_DEFAULT_PAGE, int(query.get("limit", _DEFAULT_PAGE)))
-        page, token = _page(matching, limit, query.get("nextToken"))
+        page, token = listed_page(request.query_params, self._registry.all())
         headers = {"x-next-token": token} if token else {}
         return JSONResponse([listed(each, self._config) for each in page], headers=headers)
 
@@ -211,6 +195,9 @@ def _creation(body: dict[str, Any]) -> Request:
         if not isinstance(pairs, dict) or not all(isinstance(value, str) for value in pairs.values()):
             raise ApiError(400, f"{name} is not an object of strings")
     internet = body.get("allow_internet_access")
+    network = body.get("network") or {}
+    if not isinstance(network, dict):
+        raise ApiError(400, "network is not an object")
     return Request(
         template=template,
         timeout_s=_timeout(body, DEFAULT_TIMEOUT_S),
@@ -223,6 +210,7 @@ def _creation(body: dict[str, Any]) -> Request:
             auto_resume=bool((body.get("autoResume") or {}).get("enabled")),
         ),
         internet=internet,
+        public_traffic=network.get("allowPublicTraffic") is not False,
     )
 
 
@@ -230,20 +218,3 @@ def _forked(item: Sandbox | ApiError, domain: str) -> dict[str, Any]:
     if isinstance(item, ApiError):
         return {"error": {"code": item.status, "message": item.message}}
     return {"sandbox": connected(item, domain)}
-
-
-def _page(sandboxes: list[Sandbox], limit: int, token: str | None) -> tuple[list[Sandbox], str | None]:
-    # A token names the last one shown, not a position: sandboxes come and go between two pages.
-    if token:
-        try:
-            started, _, identifier = base64.urlsafe_b64decode(token).decode().partition(" ")
-        except (ValueError, binascii.Error) as exc:
-            raise ApiError(400, "nextToken is not valid") from exc
-        sandboxes = [
-            each for each in sandboxes if (each.started_at.isoformat(), each.id) < (started, identifier)
-        ]
-    page = sandboxes[:limit]
-    if len(sandboxes) <= limit:
-        return page, None
-    last = page[-1]
-    return page, base64.urlsafe_b64encode(f"{last.started_at.isoformat()} {last.id}".encode()).decode()

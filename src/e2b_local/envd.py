@@ -47,7 +47,9 @@ async def handle(sandbox: Sandbox, request: Request) -> Response:
     if path == "/health":
         return Response(status_code=204)
     if path == "/files":
-        return await _files(sandbox, request)
+        if not authorised(sandbox, request):
+            return JSONResponse({"code": 401, "message": _UNAUTHORIZED}, 401)
+        return await files(sandbox, request)
     if not authorised(sandbox, request):
         return connect.error_response(
             OpError(
@@ -84,15 +86,8 @@ def check_user(name: str) -> None:
         raise OpError("unauthenticated", f"invalid username: '{name}'")
 
 
-async def _files(sandbox: Sandbox, request: Request) -> Response:
-    if not authorised(sandbox, request):
-        return JSONResponse(
-            {
-                "code": 401,
-                "message": _UNAUTHORIZED,
-            },
-            401,
-        )
+async def files(sandbox: Sandbox, request: Request) -> Response:
+    """Answer a transfer that has been authorised, by token or by signature."""
     try:
         user = request.query_params.get("username")
         if user:

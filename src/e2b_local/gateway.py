@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import re
 
 from starlette.requests import Request
@@ -11,11 +12,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from e2b_local import envd, interpreter
 from e2b_local.admin import PREFIX as ADMIN_PREFIX
 from e2b_local.admin import Admin
+from e2b_local.agent_client import BoxGoneError
 from e2b_local.control import ControlPlane
 from e2b_local.errors import ApiError, not_found_traffic, port_closed_traffic
 from e2b_local.faults import Faults
+from e2b_local.inbox.wire import OpError
+from e2b_local.proxy import forward
 from e2b_local.registry import Registry
 from e2b_local.sandbox import Sandbox, State
+from e2b_local.signatures import signed_for
 
 _HOST = re.compile(r"^(\d{1,5})-([a-z0-9]+)\.")
 _SLASHES = re.compile(r"/{2,}")
@@ -48,6 +53,8 @@ class Gateway:
             address = _address(request)
             if address is not None:
                 app = await self._traffic(request, *address)
+            elif scope["path"] == "/files" and "signature" in request.query_params:
+                app = await self._signed(request)
             elif not self._control.authorised(request.headers.get("x-api-key")):
                 raise ApiError(401, "invalid API key: it must be the one this server printed at its start")
             elif scope["path"].startswith(ADMIN_PREFIX):
@@ -63,20 +70,39 @@ class Gateway:
         if sandbox is None:
             return not_found_traffic(sandbox_id)
         if sandbox.state is State.PAUSED:
-            refusal = await self._wake(sandbox, request)
+            refusal = await self._wake(sandbox, port, request)
             if refusal is not None:
                 return refusal
         if port == envd.PORT:
             return await envd.handle(sandbox, request)
+        given = request.headers.get("e2b-traffic-access-token", "")
+        if sandbox.traffic_token is not None and not hmac.compare_digest(
+            given.encode(), sandbox.traffic_token.encode()
+        ):
+            return JSONResponse({"sandboxId": sandbox_id, "message": "Sandbox is private", "code": 403}, 403)
         if port == interpreter.PORT:
             return await interpreter.handle(sandbox, request)
-        return port_closed_traffic(sandbox_id, port)
+        try:
+            return await forward(sandbox, port, request)
+        except BoxGoneError:
+            return port_closed_traffic(sandbox_id, port)
 
-    async def _wake(self, sandbox: Sandbox, request: Request) -> Response | None:
+    async def _signed(self, request: Request) -> Response:
+        try:
+            sandbox = signed_for(request, self._registry.all())
+            if sandbox is None:
+                raise OpError("unauthenticated", "invalid signature")
+        except OpError as exc:
+            return JSONResponse({"code": 401, "message": exc.message}, 401)
+        if sandbox.state is State.PAUSED and not await self._registry.wake(sandbox):
+            return not_found_traffic(sandbox.id)
+        return await envd.files(sandbox, request)
+
+    async def _wake(self, sandbox: Sandbox, port: int, request: Request) -> Response | None:
         if not sandbox.request.lifecycle.auto_resume:
             # Told like a killed one; only the control plane tells them apart.
             return not_found_traffic(sandbox.id)
-        if not envd.authorised(sandbox, request):
+        if port == envd.PORT and not envd.authorised(sandbox, request):
             # A stray request must not wake what costs money.
             return JSONResponse({"code": 403, "message": "permission denied"}, 403)
         if not await self._registry.wake(sandbox):

@@ -55,6 +55,8 @@ class Request:
     envs: dict[str, str]
     lifecycle: Lifecycle
     internet: bool | None = None
+    public_traffic: bool = True
+    """Whether a port of a program inside may be asked for without the traffic token."""
 
 
 class Sandbox:
@@ -65,6 +67,7 @@ class Sandbox:
         self.request = request
         # Secret and per sandbox: it opens the sandbox's own traffic, and finds it for a signed address.
         self.token = secrets.token_hex(32)
+        self.traffic_token = None if request.public_traffic else secrets.token_hex(32)
         self.state = State.RUNNING
         self.started_at = now()
         self.end_at = self.started_at + datetime.timedelta(seconds=request.timeout_s)

@@ -24,7 +24,7 @@ def connected(sandbox: Sandbox, domain: str) -> dict[str, Any]:
         "envdVersion": ENVD_VERSION,
         "envdAccessToken": sandbox.token,
         "domain": domain,
-    }
+    } | ({"trafficAccessToken": sandbox.traffic_token} if sandbox.traffic_token else {})
 
 
 def listed(sandbox: Sandbox, config: Config) -> dict[str, Any]:

@@ -24,8 +24,8 @@ class Archive:
 
     async def pack(self, request: Message, channel: Channel) -> Message:
         """Send the folders; what cannot be read is left out."""
-        # Each folder is packed under its number: another box may have its home elsewhere. Of /tmp only what is
-        # in it: the folder itself is not the user's, and unpacking it would fail.
+        # Each folder is packed under its number: another box may have its home elsewhere. Of /tmp only what
+        # is in it: the folder itself is not the user's, and unpacking it would fail.
         command = [*_TAR, "--create", "--ignore-failed-read", "--warning=no-file-ignored", "--file=-"]
         names = []
         for number, folder in enumerate(self._folders):

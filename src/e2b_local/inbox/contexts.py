@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from .languages import command, reset_variables, set_variables
 from .paths import Paths
 from .wire import Channel, Message, OpError
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 # How long a cell may take to react to an interruption before the next one is sent behind it.
 _INTERRUPT_GRACE_S = 5.0
 _ALIASES = {"js": "javascript", "ts": "typescript"}
-_STARTUP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "startup.py")
 
 
 class Context:
@@ -57,8 +57,10 @@ class Contexts:
 
     async def listing(self, request: Message) -> Message:
         """List all contexts; there always is a default one."""
-        await self._default("python")
-        return {"contexts": [_shown(context, self._paths) for context in self._contexts.values()]}
+        first = await self._default("python")
+        # As if it had been there from the start, which is how E2B has it.
+        rest = [context for context in self._contexts.values() if context is not first]
+        return {"contexts": [_shown(context, self._paths) for context in [first, *rest]]}
 
     async def create(self, request: Message) -> Message:
         """Make a context in a language (default Python) and folder (default home)."""
@@ -87,7 +89,6 @@ class Contexts:
     async def execute(self, request: Message, channel: Channel) -> Message:
         """Run a cell and stream its lines; a caller that hangs up interrupts it."""
         context = await self._wanted(request)
-        from .kernel import set_environment_code, swap_environment
         from .results import error
 
         await _acquire(context.lock, channel)
@@ -96,8 +97,8 @@ class Contexts:
                 await self._restart(context)
             kernel = context.kernel
             variables: dict[str, str] = request.get("env_vars") or {}
-            if context.language == "python" and (context.pending or variables):
-                await kernel.execute(set_environment_code({**context.pending, **variables}), silent=True)
+            if wanted := {**context.pending, **variables}:
+                await kernel.execute(set_variables(context.language, wanted), silent=True)
                 context.pending = {}
             identifier = await kernel.execute(str(request.get("code", "")))
             try:
@@ -107,8 +108,9 @@ class Contexts:
                 await asyncio.shield(self._interrupt(kernel, identifier))
                 raise
             finally:
-                if context.language == "python" and variables and kernel.alive:
-                    await kernel.execute(swap_environment(variables, self._environment()), silent=True)
+                if variables and kernel.alive:
+                    reset = reset_variables(context.language, variables, self._environment())
+                    await kernel.execute(reset, silent=True)
             if not kernel.alive and context.id in self._contexts:
                 await channel.send(error("ContextRestarting", "Context was restarted"))
                 await self._restart(context)
@@ -194,7 +196,7 @@ class Contexts:
             await asyncio.to_thread(_import_kernels)
         from .kernel import Kernel, KernelDiedError, kernel_environment
 
-        argv = _command(language)
+        argv = command(language)
         try:
             return await Kernel.start(
                 argv, folder, kernel_environment(self._environment(), self._run_dir), self._run_dir
@@ -220,22 +222,6 @@ async def _acquire(lock: asyncio.Lock, channel: Channel) -> None:
     if turn.done() and not turn.cancelled():
         lock.release()
     raise ConnectionAbortedError
-
-
-def _command(language: str) -> list[str]:
-    if language == "python":
-        return [
-            sys.executable,
-            "-m",
-            "ipykernel_launcher",
-            "-f",
-            "{connection_file}",
-            f"--IPKernelApp.exec_files={_STARTUP}",
-            "--InteractiveShell.warn_venv=False",
-            "--PlainTextFormatter.max_seq_length=0",
-            "--HistoryManager.hist_file=:memory:",
-        ]
-    raise OpError("internal", f"Failed to create context: no kernel for language '{language}' is installed")
 
 
 def _language(request: Message) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -152,25 +151,6 @@ class Kernel:
                 if queue is not None:
                     queue.put_nowait(error("ExecutionAborted", "Execution was aborted"))
                     queue.put_nowait(None)
-
-
-def set_environment_code(variables: Mapping[str, str]) -> str:
-    """Return Python code that sets environment variables, whatever their values hold."""
-    return (
-        "import os as _e2b_os, json as _e2b_json\n"
-        f"_e2b_os.environ.update(_e2b_json.loads({json.dumps(variables)!r}))\n"
-        "del _e2b_os, _e2b_json"
-    )
-
-
-def swap_environment(variables: Mapping[str, str], base: Mapping[str, str]) -> str:
-    """Return Python code that puts variables back to `base`, or removes those it lacks."""
-    kept = {key: base[key] for key in variables if key in base}
-    gone = [key for key in variables if key not in base]
-    code = "import os as _e2b_os, json as _e2b_json\n"
-    code += f"_e2b_os.environ.update(_e2b_json.loads({json.dumps(kept)!r}))\n"
-    code += f"for _e2b_key in _e2b_json.loads({json.dumps(gone)!r}): _e2b_os.environ.pop(_e2b_key, None)\n"
-    return code + "_e2b_key = None; del _e2b_os, _e2b_json, _e2b_key"
 
 
 def kernel_environment(base: Mapping[str, str], run_dir: str) -> dict[str, str]:

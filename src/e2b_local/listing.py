@@ -1,0 +1,77 @@
+"""Which sandboxes a list shows, in which order, and in which pages."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+import urllib.parse
+from collections.abc import Iterable
+
+from starlette.datastructures import QueryParams
+
+from e2b_local.errors import ApiError
+from e2b_local.sandbox import Sandbox
+
+_PAGE = 100
+
+
+def listed_page(query: QueryParams, sandboxes: Iterable[Sandbox]) -> tuple[list[Sandbox], str | None]:
+    """Return the page a query asks for and the token of the next one, None after the last.
+
+    Raises:
+        ApiError: 400, a time or a token is not readable.
+    """
+    ascending = query.get("order") == "asc"
+    found = sorted(_matching(query, sandboxes), key=_position, reverse=not ascending)
+    if token := query.get("nextToken"):
+        # A token names the last one shown, not a number: sandboxes come and go between two pages.
+        last = _decoded(token)
+        found = [each for each in found if (_position(each) > last if ascending else _position(each) < last)]
+    asked = query.get("limit", "")
+    limit = min(_PAGE, int(asked) if asked.isdigit() and int(asked) else _PAGE)
+    page = found[:limit]
+    return page, _encoded(_position(page[-1])) if len(found) > limit else None
+
+
+def _matching(query: QueryParams, sandboxes: Iterable[Sandbox]) -> list[Sandbox]:
+    # The pairs are quoted twice: each value, then the whole as a form; and once more as a query value.
+    quoted = urllib.parse.parse_qsl(query.get("metadata", ""))
+    pairs = {urllib.parse.unquote(key): urllib.parse.unquote(value) for key, value in quoted}
+    states = {state for value in query.getlist("state") for state in value.split(",") if state}
+    template = query.get("template")
+    after = _moment(query.get("startedAfter"))
+    return [
+        each
+        for each in sandboxes
+        if (not states or each.state.value in states)
+        and template in (None, each.request.template)
+        and (after is None or each.started_at >= after)
+        and all(each.request.metadata.get(key) == value for key, value in pairs.items())
+    ]
+
+
+def _position(sandbox: Sandbox) -> tuple[str, str]:
+    return sandbox.started_at.isoformat(), sandbox.id
+
+
+def _moment(text: str | None) -> datetime.datetime | None:
+    if not text:
+        return None
+    try:
+        moment = datetime.datetime.fromisoformat(text.replace(" ", "+"))  # an unquoted plus reads as a space
+    except ValueError as exc:
+        raise ApiError(400, "startedAfter is not a time") from exc
+    return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+
+
+def _encoded(position: tuple[str, str]) -> str:
+    return base64.urlsafe_b64encode(" ".join(position).encode()).decode()
+
+
+def _decoded(token: str) -> tuple[str, str]:
+    try:
+        started, _, identifier = base64.urlsafe_b64decode(token).decode().partition(" ")
+    except (ValueError, binascii.Error) as exc:
+        raise ApiError(400, "nextToken is not valid") from exc
+    return started, identifier
