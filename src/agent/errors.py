@@ -15,8 +15,12 @@ AgentError
 """
 
 
-class AgentError(Exception):
-    """Base of every error this package raises on purpose; its text is fit for a user to read."""
+class AgentError(RuntimeError):
+    """Base of every error this package raises on purpose; its text is fit for a user to read.
+
+    A RuntimeError, since the LangGraph server passes the text of a few built-in classes on to clients and
+    replaces that of all others with "An internal error occurred".
+    """
 
 
 class SettingsError(AgentError):

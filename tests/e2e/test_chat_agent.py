@@ -1,0 +1,97 @@
+"""The graph `agent`, served."""
+
+from langgraph_sdk.client import LangGraphClient
+
+from support.alive import alive
+from support.e2b_process import E2BLocal
+
+
+def human(text: str, **more: object) -> dict[str, object]:
+    """Return run input with one message."""
+    return {"messages": [{"role": "user", "content": text}], **more}
+
+
+async def test_agent_answers_by_running_code(client: LangGraphClient, sandboxes: E2BLocal) -> None:
+    """The answer comes from the code that ran; afterwards no id is left in state and no sandbox alive."""
+    thread = await client.threads.create()
+    state = await client.runs.wait(
+        thread["thread_id"], "agent", input=human("How many r's are in 'strawberry'?")
+    )
+    tool = next(m for m in state["messages"] if m["type"] == "tool")
+    assert tool["content"] == "<stdout>\n3\n</stdout>"
+    assert "3" in state["messages"][-1]["content"]
+    assert state["sandbox_id"] == ""
+    assert await alive(sandboxes, thread=thread["thread_id"]) == []
+
+
+async def test_agent_ignores_a_sandbox_id_in_run_input(client: LangGraphClient, sandboxes: E2BLocal) -> None:
+    """An id in run input is stripped: it is neither used nor announced as lost."""
+    thread = await client.threads.create()
+    notices = [
+        part.data["event"]
+        async for part in client.runs.stream(
+            thread["thread_id"],
+            "agent",
+            input=human("What is 2 + 3?", sandbox_id="someone-elses"),
+            stream_mode="custom",
+        )
+        if part.event == "custom" and part.data["type"] == "sandbox"
+    ]
+    assert notices == ["created", "ended"]
+
+
+async def test_agent_returns_charts(client: LangGraphClient) -> None:
+    """A figure reaches state as the artifact of the tool's message."""
+    thread = await client.threads.create()
+    state = await client.runs.wait(thread["thread_id"], "agent", input=human("Plot sin(x)"))
+    tool = next(m for m in state["messages"] if m["type"] == "tool")
+    assert "image/png" in tool["content"]
+    assert tool["artifact"]["results"][0]["image/png"].startswith("iVBOR")
+
+
+async def test_agent_tells_clients_of_each_tool_call(client: LangGraphClient) -> None:
+    """Start, output and end of a tool call arrive on the custom stream, with the call's id."""
+    thread = await client.threads.create()
+    events = [
+        part.data
+        async for part in client.runs.stream(
+            thread["thread_id"], "agent", input=human("Run `echo one; exit 3`"), stream_mode="custom"
+        )
+        if part.event == "custom" and part.data["type"] == "tool"
+    ]
+    assert [event["event"] for event in events] == ["start", "output", "end"]
+    assert len({event["tool_call_id"] for event in events}) == 1
+    assert events[0]["args"] == {"command": "echo one; exit 3"}
+    assert events[1]["text"] == "one\n"
+    assert events[2]["text"].startswith("exit_code: 3")
+
+
+async def test_turns_of_one_thread_each_have_a_sandbox(client: LangGraphClient, sandboxes: E2BLocal) -> None:
+    """After the first turn's sandbox was ended the second turn works, in one of its own."""
+    thread = await client.threads.create()
+    for question, answer in (("What is 2 + 3?", "5"), ("What is 20 + 30?", "50")):
+        state = await client.runs.wait(thread["thread_id"], "agent", input=human(question))
+        assert answer in state["messages"][-1]["content"]
+    assert await alive(sandboxes, thread=thread["thread_id"]) == []
+
+
+async def test_model_of_a_run_is_set_by_context(client: LangGraphClient) -> None:
+    """Context chooses the model; one that cannot be built fails the run with one clear line."""
+    thread = await client.threads.create()
+    result = await client.runs.wait(
+        thread["thread_id"],
+        "agent",
+        input=human("What is 2 + 3?"),
+        context={"model": "openai:gpt-5.6-luna"},
+        raise_error=False,
+    )
+    assert "OPENAI_API_KEY is not set" in result["__error__"]["message"]
+
+
+async def test_schemas_and_drawing_hide_the_live_sandbox(client: LangGraphClient) -> None:
+    """Studio shows the options of a run and neither the handle nor the id."""
+    for assistant in await client.assistants.search():
+        schemas = await client.assistants.get_schemas(assistant["assistant_id"])
+        assert set(schemas["context_schema"]["properties"]) == {"model"}
+        assert "sandbox_id" not in schemas["input_schema"]["properties"]
+        assert (await client.assistants.get_graph(assistant["assistant_id"]))["nodes"]

@@ -1,0 +1,181 @@
+"""The graph `plan_execute`, served: a broken project, a plan, a human, green tests."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+
+from agent.scripted.bundled import bundled_project
+from support.alive import alive
+from support.e2b_process import E2BLocal
+from support.langgraph_dev import DevServer
+
+ROOT = Path(__file__).parents[2]
+CONTEXT = {"model": "scripted:repair"}
+APPROVE = {"decisions": [{"type": "approve"}]}
+
+
+async def to_the_question(client: LangGraphClient, project: dict[str, str]) -> tuple[str, dict[str, Any]]:
+    """Run to the approval; return the thread's id and the one interrupt."""
+    thread_id = (await client.threads.create())["thread_id"]
+    await client.runs.wait(thread_id, "plan_execute", input={"project": project}, context=CONTEXT)
+    (interrupt,) = (await client.threads.get_state(thread_id))["interrupts"]
+    return thread_id, interrupt
+
+
+async def answer(client: LangGraphClient, thread_id: str, interrupt: dict[str, Any], reply: Any) -> Any:
+    """Answer the interrupt by its id and return the state at the end."""
+    return await client.runs.wait(
+        thread_id, "plan_execute", command={"resume": {interrupt["id"]: reply}}, context=CONTEXT
+    )
+
+
+async def test_repair_approved_ends_green_with_a_diff(
+    client: LangGraphClient, sandboxes: E2BLocal, tmp_path: Path
+) -> None:
+    """The whole road: red baseline, plan, approval, steps, green; git applies the diff to the original."""
+    project = bundled_project()
+    thread_id, interrupt = await to_the_question(client, project)
+    value = interrupt["value"]
+    assert [request["name"] for request in value["action_requests"]] == ["execute_plan"]
+    assert {step["file"] for step in value["action_requests"][0]["args"]["steps"]} == {
+        "shop/basket.py",
+        "shop/pricing.py",
+    }
+    state = await answer(client, thread_id, interrupt, APPROVE | {"plan_hash": value["plan_hash"]})
+    assert state["status"] == "passed"
+    assert (state["tests_before"]["failed"], state["tests_after"]["failed"]) == (5, 0)
+    assert state["step"] == len(state["steps"]) == 2
+    assert state["sandbox_id"] == ""
+    assert await alive(sandboxes, thread=thread_id) == []
+    for path, text in project.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    git = await asyncio.create_subprocess_exec(
+        "git", "apply", "-", cwd=tmp_path, stdin=asyncio.subprocess.PIPE
+    )
+    await git.communicate(state["diff"].encode())
+    assert git.returncode == 0
+    assert "quantity >= pieces" in (tmp_path / "shop/pricing.py").read_text()
+
+
+async def test_repair_rejected_changes_nothing(client: LangGraphClient, sandboxes: E2BLocal) -> None:
+    """A rejection ends the run with what the human said, and ends the sandbox."""
+    thread_id, interrupt = await to_the_question(client, bundled_project())
+    reply = {"decisions": [{"type": "reject", "message": "not on a Friday"}]}
+    state = await answer(client, thread_id, interrupt, reply)
+    assert (state["status"], state["diff"], state["step"]) == ("rejected", "", 0)
+    assert "not on a Friday" in state["summary"]
+    assert await alive(sandboxes, thread=thread_id) == []
+
+
+@pytest.mark.parametrize("reply", [True, "approve", {"decisions": []}, {"decisions": [{"type": "ok"}]}])
+async def test_malformed_answer_approves_nothing_and_leaves_the_question(
+    client: LangGraphClient, reply: Any
+) -> None:
+    """Nothing but an explicit approval approves; afterwards a right answer still works."""
+    thread_id, interrupt = await to_the_question(client, bundled_project())
+    result = await client.runs.wait(
+        thread_id,
+        "plan_execute",
+        command={"resume": {interrupt["id"]: reply}},
+        context=CONTEXT,
+        raise_error=False,
+    )
+    assert "__error__" in result
+    state = await client.threads.get_state(thread_id)
+    assert [pending["id"] for pending in state["interrupts"]] == [interrupt["id"]]
+    assert state["values"]["step"] == 0
+    reject = {"decisions": [{"type": "reject"}]}
+    assert (await answer(client, thread_id, interrupt, reject))["status"] == "rejected"
+
+
+async def test_answer_for_another_plan_is_asked_again(client: LangGraphClient) -> None:
+    """A stale hash approves nothing: the question is put again, with a word about it."""
+    thread_id, interrupt = await to_the_question(client, bundled_project())
+    await answer(client, thread_id, interrupt, APPROVE | {"plan_hash": "0" * 64})
+    (again,) = (await client.threads.get_state(thread_id))["interrupts"]
+    assert "another plan" in again["value"]["notice"]
+    state = await answer(client, thread_id, again, {"decisions": [{"type": "reject"}]})
+    assert state["status"] == "rejected"
+
+
+async def test_green_project_needs_no_plan(client: LangGraphClient, sandboxes: E2BLocal) -> None:
+    """Tests that pass already end the run at once, and it says so."""
+    thread_id = (await client.threads.create())["thread_id"]
+    project = {"test_ok.py": "def test_ok():\n    assert True\n"}
+    state = await client.runs.wait(thread_id, "plan_execute", input={"project": project}, context=CONTEXT)
+    assert state["status"] == "already_green"
+    assert state["plan"] == {}
+    assert await alive(sandboxes, thread=thread_id) == []
+
+
+async def test_failing_setup_is_its_own_outcome(client: LangGraphClient) -> None:
+    """A set-up command that fails is not a failing test: the run ends with what it printed."""
+    thread_id = (await client.threads.create())["thread_id"]
+    given = {"project": bundled_project(), "setup_command": "echo no such index >&2; exit 9"}
+    state = await client.runs.wait(thread_id, "plan_execute", input=given, context=CONTEXT)
+    assert state["status"] == "setup_failed"
+    assert "exit_code: 9" in state["summary"]
+    assert "no such index" in state["summary"]
+
+
+async def test_three_red_tries_end_failed(client: LangGraphClient) -> None:
+    """A repair that does not turn the tests green is planned anew, three times in all, then says so."""
+    project = bundled_project()
+    project["tests/test_impossible.py"] = "def test_impossible():\n    assert 1 == 2\n"
+    thread_id, interrupt = await to_the_question(client, project)
+    seen = [interrupt["id"]]
+    state = await answer(client, thread_id, interrupt, APPROVE)
+    while pending := (await client.threads.get_state(thread_id))["interrupts"]:
+        seen.append(pending[0]["id"])
+        state = await answer(client, thread_id, pending[0], APPROVE)
+    assert state["status"] == "failed"
+    assert state["tests_after"]["failing"] == ["tests/test_impossible.py::test_impossible"]
+    assert "quantity >= pieces" in state["diff"]
+    assert len(seen) == len(set(seen))
+
+
+@pytest.mark.parametrize("project", [None, {}, {"../evil": "x"}])
+async def test_bad_input_fails_before_any_sandbox(
+    client: LangGraphClient, sandboxes: E2BLocal, project: Any
+) -> None:
+    """One clear error, and no sandbox was made."""
+    thread_id = (await client.threads.create())["thread_id"]
+    result = await client.runs.wait(
+        thread_id, "plan_execute", input={"project": project}, context=CONTEXT, raise_error=False
+    )
+    assert "`project`" in result["__error__"]["message"]
+    assert await alive(sandboxes, thread=thread_id) == []
+
+
+async def test_approval_survives_a_restart_of_the_server(sandboxes: E2BLocal, tmp_path: Path) -> None:
+    """Interrupt, restart the server, answer from a new client: the same sandbox finishes the repair."""
+    env = {"MODEL": "scripted:repair", "DEPLOYMENT": "restart", **sandboxes.env}
+    async with DevServer(ROOT / "langgraph.json", tmp_path, env=env) as server:
+        async with get_client(url=server.url) as client:
+            thread_id, interrupt = await to_the_question(client, bundled_project())
+        (before,) = await alive(sandboxes, thread=thread_id)
+        await server.restart()
+        used = set()
+        async with get_client(url=server.url) as client:
+            (pending,) = (await client.threads.get_state(thread_id))["interrupts"]
+            assert (pending["id"], pending["value"]) == (interrupt["id"], interrupt["value"])
+            async for part in client.runs.stream(
+                thread_id,
+                "plan_execute",
+                command={"resume": {pending["id"]: APPROVE}},
+                context=CONTEXT,
+                stream_mode=["custom", "values"],
+            ):
+                if part.event == "custom" and part.data["type"] == "sandbox":
+                    used.add((part.data["event"], part.data["sandbox_id"]))
+                elif part.event == "values":
+                    state = part.data
+        assert state["status"] == "passed"
+        assert used == {("connected", before.sandbox_id)}
+        assert await alive(sandboxes, thread=thread_id) == []
+        server.assert_no_blocking_errors()
