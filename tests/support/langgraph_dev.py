@@ -27,7 +27,8 @@ class DevServer:
         env: Mapping[str, str] | None = None,
         arguments: Sequence[str] = (),
     ) -> None:
-        self._process = LangGraphDev(config, folder, env=env, arguments=arguments)
+        more = ["--no-browser", "--no-reload", *arguments]
+        self._process = LangGraphDev(config, folder, env=env or {}, arguments=more)
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -4,15 +4,16 @@ import json
 import shutil
 import subprocess
 import tempfile
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from agent.cli.processes import ServerStartError
-from agent.cli.servers import E2BLocal, LangGraphDev, find_config
+from agent.cli.servers import E2BLocal, LangGraphDev, ServerOptions, find_config
 
 
 class LocalRun:
@@ -21,20 +22,26 @@ class LocalRun:
     A context manager: leaving it stops both, whatever happened inside.
 
     Args:
-        config: the langgraph.json to serve; default this project's.
-        env: variables for the LangGraph server.
         own_sandboxes: start `e2b-local`; False uses the service that the environment names.
+        isolated: put its sandboxes under bubblewrap; default where that works.
+        config: the langgraph.json to serve; default this project's.
+        **server: how to start the LangGraph server, see `LangGraphDev`.
     """
 
     def __init__(
-        self, *, config: Path | None = None, env: Mapping[str, str] | None = None, own_sandboxes: bool = True
+        self,
+        *,
+        own_sandboxes: bool = True,
+        isolated: bool | None = None,
+        config: Path | None = None,
+        **server: Unpack[ServerOptions],
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="sandbox-agent-"))
-        self.isolated = can_isolate()
+        self.isolated = can_isolate() if isolated is None else isolated
         self.service: Mapping[str, str] = {}
         self.keep = False
         self._config = config
-        self._env = dict(env or {})
+        self._options = server
         self._sandboxes = E2BLocal(self.folder, isolated=self.isolated) if own_sandboxes else None
         self._server: LangGraphDev | None = None
 
@@ -77,9 +84,19 @@ class LocalRun:
             ServerStartError: it did not come up; the message ends with its log.
         """
         config = self._config or find_config(Path.cwd())
-        self._server = LangGraphDev(config, self.folder, env={**self._env, **self.service})
+        options = self._options.copy()
+        options["env"] = {**options.get("env", {}), **self.service}
+        self._server = LangGraphDev(config, self.folder, **options)
         self._server.start()
         self._server.wait_until_ready()
+
+    def wait(self) -> str:
+        """Wait until one of the servers ends by itself, and return which and what it said last."""
+        children = [child for child in (self._sandboxes, self._server) if child is not None]
+        while all(child.is_running() for child in children):
+            time.sleep(0.2)
+        ended = next(child for child in children if not child.is_running())
+        return f"{ended.name} has ended.\n{ended.tail()}".rstrip()
 
     def _stop(self) -> None:
         # The LangGraph server first: what it cancels may still want to end its sandboxes.

@@ -88,6 +88,31 @@ def demo(
     guarded(work)
 
 
+@app.command(epilog=exits.HELP)
+def serve(
+    port: Annotated[int, typer.Option(help="Port of the LangGraph server.", min=1, max=65535)] = 2024,
+    jobs: Annotated[int, typer.Option(help="How many runs may work at the same time.", min=1)] = 10,
+    browser: Annotated[bool, typer.Option("--browser", help="Open Studio in a browser.")] = False,
+    reload: Annotated[bool, typer.Option("--reload", help="Restart when the code changes.")] = False,
+    no_isolation: Annotated[
+        bool, typer.Option("--no-isolation", help="Run local sandboxes as plain processes: no protection.")
+    ] = False,
+) -> None:
+    """Serve the graphs for development, with a local sandbox server unless an E2B key is set.
+
+    Reads .env beside langgraph.json; variables that are set already win. State is kept in .langgraph_api.
+    """
+
+    def work() -> int:
+        from agent.cli.screen import Screen
+        from agent.cli.serve import run_serve
+
+        wanted = {name for name, on in {"browser": browser, "reload": reload}.items() if on}
+        return run_serve(Screen(), port=port, jobs=jobs, wanted=wanted, isolated=not no_isolation)
+
+    guarded(work)
+
+
 def main() -> None:
     """Run the command line."""
     app()

@@ -28,17 +28,27 @@ class ChildProcess:
         command: program and arguments.
         cwd: its working folder.
         log: file its output is appended to; readable by its owner only, since a server may print keys.
+            None shows the output where this process writes its own.
         env: variables on top of this process's own.
+        defaults: variables that count only where this process has none of that name.
     """
 
     def __init__(
-        self, name: str, command: Sequence[str], *, cwd: Path, log: Path, env: Mapping[str, str] | None = None
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        log: Path | None,
+        env: Mapping[str, str] | None = None,
+        defaults: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.command = list(command)
         self.cwd = cwd
         self.log = log
         self.env = dict(env or {})
+        self.defaults = dict(defaults or {})
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -52,22 +62,25 @@ class ChildProcess:
         Raises:
             ServerStartError: the program cannot be run.
         """
-        handle = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        output = (
+            None if self.log is None else os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        )
         try:
             self._process = subprocess.Popen(
                 self.command,
                 cwd=self.cwd,
                 stdin=subprocess.DEVNULL,
-                stdout=handle,
-                stderr=subprocess.STDOUT,
+                stdout=output,
+                stderr=None if output is None else subprocess.STDOUT,
                 start_new_session=True,
                 # Passed on, not read: settings are read by agent.settings alone.
-                env={**os.environ, **self.env},
+                env={**self.defaults, **os.environ, **self.env},
             )
         except OSError as exc:
             raise ServerStartError(f"{self.name} cannot be started: {exc}") from exc
         finally:
-            os.close(handle)
+            if output is not None:
+                os.close(output)
 
     def wait_ready(self, ready: Callable[[], T | None], *, deadline_s: float) -> T:
         """Wait until `ready` returns something, and return that.
@@ -129,13 +142,17 @@ class ChildProcess:
             return
 
     def output(self) -> str:
-        """Return everything the command has printed."""
+        """Return everything the command has printed to its log."""
+        if self.log is None:
+            return ""
         try:
             return self.log.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return ""
 
     def tail(self, lines: int = 15) -> str:
-        """Return the last lines the command has printed, and where the rest is."""
+        """Return the last lines the command has printed, and where the rest is; nothing without a log."""
+        if self.log is None:
+            return ""
         shown = self.output().rstrip().splitlines()[-lines:]
         return "\n".join([f"Last lines of {self.log}:", *(f"  {line}" for line in shown)])

@@ -100,8 +100,8 @@ def show_result(screen: Screen, outcome: Finished) -> str:
     values = outcome.values
     if values.get("diff"):
         screen.heading("Diff")
-        for line in diff_lines(str(values["diff"])):
-            screen.line(line)
+        for coloured in diff_lines(str(values["diff"])):
+            screen.line(coloured)
     screen.heading("Result")
     status = str(values.get("status") or "unknown")
     screen.line(f"  {status}", "bold green" if status in {"passed", "already_green"} else "bold red")

@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from agent.cli.processes import ChildProcess, ServerStartError
 
@@ -20,7 +20,8 @@ _VARIABLE = re.compile(r"^\s*(?:export\s+)?(E2B_[A-Z_]+)=[\"']?([^\"'\s]+)", re.
 _POINTERS = frozenset({"E2B_API_KEY", "E2B_API_URL", "E2B_SANDBOX_URL"})
 
 # Neither sends anything of ours, but both reach for the internet at every start.
-_QUIET = {"LANGGRAPH_CLI_NO_ANALYTICS": "1", "LANGGRAPH_NO_VERSION_CHECK": "true", "LOG_COLOR": "false"}
+_UNATTENDED = ("--no-browser", "--no-reload")
+_OFFLINE = {"LANGGRAPH_CLI_NO_ANALYTICS": "1", "LANGGRAPH_NO_VERSION_CHECK": "true"}
 
 
 class E2BLocal(ChildProcess):
@@ -50,40 +51,50 @@ class E2BLocal(ChildProcess):
         return found if found.keys() >= _POINTERS else None
 
 
+class ServerOptions(TypedDict, total=False):
+    """How to start `langgraph dev`, all optional."""
+
+    state: Path
+    """Its working folder, where it keeps its state in `.langgraph_api`; default the folder of its log."""
+    env: Mapping[str, str]
+    """Variables on top of this process's own."""
+    defaults: Mapping[str, str]
+    """Variables that count only where this process has none of that name."""
+    port: int
+    """Default a free one."""
+    arguments: Sequence[str]
+    """More arguments, such as `--n-jobs-per-worker=10`; default `--no-browser --no-reload`."""
+    attached: bool
+    """Show the server's output instead of logging it."""
+
+
 class LangGraphDev(ChildProcess):
-    """`langgraph dev` on a free loopback port, its state in a folder of its own.
+    """`langgraph dev` on a loopback port, its state in a folder of the caller's choice.
 
     The server keeps its state in its working folder and resolves paths in langgraph.json against it, so it
-    runs in `folder` on a copy of the file with absolute paths. `stop` (SIGTERM) saves the state, and a later
+    runs on a copy of the file with absolute paths. `stop` (SIGTERM) saves the state, and a later
     `start` goes on with it.
 
     Args:
         config: the langgraph.json to serve; its `env` is left out, so a `.env` cannot override `env`.
-        folder: working folder: state, log and copied configuration.
-        env: variables on top of this process's own.
-        port: default a free one.
-        arguments: more arguments for `langgraph dev`.
+        folder: for the log and the copied configuration.
+        **options: see `ServerOptions`.
     """
 
-    def __init__(
-        self,
-        config: Path,
-        folder: Path,
-        *,
-        env: Mapping[str, str] | None = None,
-        port: int | None = None,
-        arguments: Sequence[str] = (),
-    ) -> None:
-        self.port = port or free_port()
+    def __init__(self, config: Path, folder: Path, **options: Unpack[ServerOptions]) -> None:
+        self.port = options.get("port") or free_port()
         self._config = config
-        command = [program("langgraph"), "dev", "--no-browser", "--no-reload"]
-        command += ["--host", LOOPBACK, "--port", str(self.port), *arguments]
+        self._copy = folder / "langgraph.json"
+        attached = options.get("attached", False)
+        arguments = options.get("arguments", _UNATTENDED)
+        address = ["--host", LOOPBACK, "--port", str(self.port)]
         super().__init__(
             "langgraph dev",
-            command,
-            cwd=folder,
-            log=folder / "langgraph-dev.log",
-            env={**_QUIET, **(env or {})},
+            [program("langgraph"), "dev", "--config", str(self._copy), *address, *arguments],
+            cwd=options.get("state", folder),
+            log=None if attached else folder / "langgraph-dev.log",
+            env={**_OFFLINE, **options.get("env", {})},
+            defaults={"LOG_COLOR": str(attached).lower(), **options.get("defaults", {})},
         )
 
     @property
@@ -102,7 +113,7 @@ class LangGraphDev(ChildProcess):
             copied = absolute_config(json.loads(text), self._config.parent)
         except (OSError, ValueError) as exc:
             raise ServerStartError(f"{self._config} cannot be read: {exc}") from exc
-        (self.cwd / "langgraph.json").write_text(json.dumps(copied, indent=2), encoding="utf-8")
+        self._copy.write_text(json.dumps(copied, indent=2), encoding="utf-8")
         super().start()
 
     def wait_until_ready(self, deadline_s: float = READY_S) -> str:
@@ -168,12 +179,40 @@ def _absolute_object(value: str, root: Path) -> str:
     return f"{(root / path).resolve()}:{name}"
 
 
+def dotenv(config: Path) -> dict[str, str]:
+    """Return the variables of the file that a langgraph.json names as `env`, without the empty ones.
+
+    `langgraph dev` would let an empty value there hide a variable that is set: a copied `.env.example` has
+    many.
+    """
+    named = json.loads(config.read_text(encoding="utf-8")).get("env")
+    if isinstance(named, Mapping):
+        return {str(key): str(value) for key, value in named.items() if value}
+    file = config.parent / str(named or ".env")
+    if not file.is_file():
+        return {}
+    from dotenv import dotenv_values
+
+    return {key: value for key, value in dotenv_values(file).items() if value}
+
+
 def free_port() -> int:
     """Return a loopback port that is free now."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         port: int = probe.getsockname()[1]
     return port
+
+
+def is_free(port: int) -> bool:
+    """Whether a loopback port can be listened on; `langgraph dev` would take another without asking."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True
 
 
 def answers(url: str) -> bool:

@@ -1,0 +1,88 @@
+"""Serve the graphs for development, in the foreground, until Ctrl-C."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.cli import exits
+from agent.cli.local_run import LocalRun, can_isolate
+from agent.cli.processes import ServerStartError
+from agent.cli.screen import Screen
+from agent.cli.servers import dotenv, find_config, is_free
+
+if TYPE_CHECKING:
+    from agent.settings import Settings
+
+
+def run_serve(screen: Screen, *, port: int, jobs: int, wanted: Collection[str], isolated: bool) -> int:
+    """Start the servers, show where they are and wait.
+
+    Args:
+        screen: where to write; the LangGraph server writes there, too.
+        port: of the LangGraph server.
+        jobs: how many runs may work at the same time; `langgraph dev` by itself does one.
+        wanted: of `browser` (open Studio) and `reload` (restart when code changes).
+        isolated: False runs local sandboxes as plain processes.
+
+    Returns:
+        The exit code, when a server ends by itself.
+    """
+    try:
+        config = find_config(Path.cwd())
+        variables = dotenv(config)
+        settings = _settings(variables)
+        own = settings.e2b_api_key is None
+        _refuse(port, needs_isolation=own and isolated)
+        arguments = [f"--n-jobs-per-worker={jobs}"]
+        arguments += [f"--no-{name}" for name in ("browser", "reload") if name not in wanted]
+        with LocalRun(
+            own_sandboxes=own,
+            isolated=isolated,
+            config=config,
+            state=config.parent,
+            defaults={"LOG_LEVEL": "WARNING", **variables},
+            port=port,
+            arguments=arguments,
+            attached=True,
+        ) as local:
+            local.start_sandboxes()
+            _introduce(screen, local, settings)
+            local.start_server()
+            screen.line(f"Ready: {local.url}. Ctrl-C stops it.", "bold")
+            screen.error(local.wait())
+    except ServerStartError as exc:
+        screen.error(str(exc))
+    return exits.PLATFORM
+
+
+def _settings(variables: dict[str, str]) -> "Settings":
+    """Return the settings as the server will see them: the process's own variables before those of .env."""
+    from agent.settings import Settings
+
+    file, process = Settings.from_env(variables), Settings.from_env()
+    return file.model_copy(update={name: getattr(process, name) for name in process.model_fields_set})
+
+
+def _refuse(port: int, *, needs_isolation: bool) -> None:
+    if not is_free(port):
+        raise ServerStartError(f"Port {port} is taken. Stop what listens there, or give --port.")
+    if needs_isolation and not can_isolate():
+        raise ServerStartError(
+            "bubblewrap is missing or may not make namespaces, and what a model writes should not run "
+            "without it. Install bubblewrap, set E2B_API_KEY, or give --no-isolation."
+        )
+
+
+def _introduce(screen: Screen, local: LocalRun, settings: "Settings") -> None:
+    if local.owns_sandboxes:
+        screen.line(f"Sandboxes: e2b-local at {local.service['E2B_API_URL']}")
+        if not local.isolated:
+            screen.line("  NOT ISOLATED: what runs there can do all that you can.", "bold red")
+    else:
+        screen.line(f"Sandboxes: {settings.e2b_api_url or 'E2B'}")
+    screen.line(f"Model: {settings.model}")
+    if settings.model.startswith("openai:") and settings.openai_api_key is None:
+        screen.line(
+            "  OPENAI_API_KEY is not set: runs will fail. Set it in .env, or set MODEL=scripted:chat.",
+            "yellow",
+        )
