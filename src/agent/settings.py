@@ -127,6 +127,16 @@ class Settings(BaseModel):
         description="Name that marks this deployment's sandboxes, so that another deployment on the same key "
         "never touches them. Empty: a random one, kept in `.langgraph_api/deployment`.",
     )
+    langgraph_url: HttpAddress = Field(
+        "http://127.0.0.1:2024",
+        alias="LANGGRAPH_URL",
+        description="For the command line: the LangGraph server it talks to; `--server` wins.",
+    )
+    langgraph_api_key: SecretStr | None = Field(
+        None,
+        alias="LANGGRAPH_API_KEY",
+        description="For the command line: key of that server, if it asks for one.",
+    )
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
