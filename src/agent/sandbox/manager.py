@@ -38,14 +38,15 @@ class Owner:
 class Acquired:
     """A sandbox to work in, and how it was come by."""
 
-    handle: Handle
+    handle: Any
+    """The live sandbox: with E2B an `e2b_code_interpreter.AsyncSandbox`."""
     how: Literal["cached", "connected", "created", "replaced"]
     """`replaced`: the id in state named a sandbox that is gone; files and variables are lost."""
 
     @property
     def sandbox_id(self) -> str:
         """The id that belongs into state."""
-        return self.handle.sandbox_id
+        return str(self.handle.sandbox_id)
 
 
 class SandboxManager:
