@@ -1,14 +1,14 @@
 """A local server that speaks OpenAI's two APIs, with a scripted model for a mind.
 
 It serves `POST /v1/responses` and `POST /v1/chat/completions`, streamed and not, to the unmodified client
-(`langchain_openai.ChatOpenAI`, or `openai` itself), and refuses what the real service refuses, with its status
-and its error body: a wrong key, an unknown model or parameter, a malformed part, a call without an answer, an
-answer without a call, reasoning torn from what followed it, a schema that strict mode does not take.
+(`langchain_openai.ChatOpenAI`, or `openai` itself), and refuses what the real service refuses, with its
+status and its error body: a wrong key, an unknown model or parameter, a malformed part, a call without an
+answer, an answer without a call, reasoning torn from what followed it, a schema strict mode does not take.
 
-What it mirrors: the request, response and event types of the installed `openai` package, which are generated from
-OpenAI's specification, and OpenAI's guides; rules that neither states are worded after errors that users reported in
-public, named where they stand. It was not compared with the real service. Left out: hosted tools, files,
-conversations, background mode, log probabilities, truncation by `max_output_tokens`, rate limits.
+What it mirrors: the request, response and event types of the installed `openai` package, which are generated
+from OpenAI's specification, and OpenAI's guides; rules that neither states are worded after errors that users
+reported in public, named where they stand. It was not compared with the real service. Left out: hosted tools,
+files, conversations, background mode, log probabilities, truncation by `max_output_tokens`, rate limits.
 """
 
 import asyncio

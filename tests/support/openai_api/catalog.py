@@ -1,6 +1,6 @@
 """Which models there are, which of them reason, and which parameters they refuse.
 
-Worded after what users of the service report in public issues, named where a rule is not in the documentation.
+Worded after what users of the service report in public issues, named where the documentation is silent.
 """
 
 import re

@@ -13,7 +13,7 @@ from openai.types.chat.completion_create_params import (
 )
 
 from support.openai_api import catalog
-from support.openai_api.errors import ApiError, empty_array
+from support.openai_api.errors import ApiError, empty_array, too_long
 from support.openai_api.images import check_image
 from support.openai_api.mind import Question, Reply, argument_pieces
 from support.openai_api.schemas import check_strict
@@ -59,8 +59,8 @@ def _check_images_are_the_users(body: Body) -> None:
         parts = [part.get("type") for part in _objects(message.get("content"))]
         if message.get("role") in ("tool", "assistant", "system", "developer") and "image_url" in parts:
             raise ApiError(
-                f"Invalid 'messages[{index}]'. Image URLs are only allowed for messages with role 'user', but "
-                f"this message with role '{message['role']}' contains an image URL.",
+                f"Invalid 'messages[{index}]'. Image URLs are only allowed for messages with role 'user', "
+                f"but this message with role '{message['role']}' contains an image URL.",
                 param=f"messages[{index}]",
                 code="invalid_value",
             )
@@ -119,8 +119,8 @@ def _check_tools(body: Body) -> None:
     names = [tool["function"]["name"] for tool in body.get("tools") or []]
     if isinstance(choice, dict) and choice["function"]["name"] not in names:
         raise ApiError(
-            f"Invalid value for 'tool_choice': no function named '{choice['function']['name']}' was specified "
-            "in the 'tools' parameter.",
+            f"Invalid value for 'tool_choice': no function named '{choice['function']['name']}' was "
+            "specified in the 'tools' parameter.",
             param="tool_choice",
         )
 
@@ -155,12 +155,7 @@ def _check_calls(messages: list[Body]) -> None:
         for number, call in enumerate(message.get("tool_calls") or []):
             place = f"messages[{index}].tool_calls[{number}].id"
             if len(call["id"]) > MAX_CALL_ID:
-                raise ApiError(
-                    f"Invalid '{place}': string too long. Expected a string with maximum length {MAX_CALL_ID}, "
-                    f"but got a string with length {len(call['id'])} instead.",
-                    param=place,
-                    code="string_above_max_length",
-                )
+                raise too_long(place, call["id"], MAX_CALL_ID)
             if call["id"] in open_calls:
                 raise _duplicate(call["id"], index, index, f"messages.[{index}].tool_calls.[{number}].id")
             open_calls[call["id"]] = index

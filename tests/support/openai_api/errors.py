@@ -46,6 +46,16 @@ def invalid_value(param: str, value: Any, supported: list[str]) -> ApiError:
     )
 
 
+def too_long(param: str, value: str, limit: int) -> ApiError:
+    """Return the error for a text over its limit."""
+    return ApiError(
+        f"Invalid '{param}': string too long. Expected a string with maximum length {limit}, but got a "
+        f"string with length {len(value)} instead.",
+        param=param,
+        code="string_above_max_length",
+    )
+
+
 def empty_array(param: str) -> ApiError:
     """Return the error for a list that must hold something."""
     return ApiError(

@@ -1,7 +1,7 @@
 """The items of the Responses API: which were handed out, and which histories are whole.
 
-The rules on reasoning are worded after the errors that users of the service report: a reasoning item goes back
-together with the item that followed it, and that item goes back together with its reasoning
+The rules on reasoning are worded after the errors that users of the service report: a reasoning item goes
+back together with the item that followed it, and that item goes back together with its reasoning
 (github.com/openai/openai-node/issues/1567, github.com/openai/openai-agents-python/issues/1611).
 """
 
@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from support.openai_api.errors import ApiError
+from support.openai_api.errors import ApiError, too_long
 
 Item = dict[str, Any]
 PREFIXES = {"message": "msg", "function_call": "fc", "reasoning": "rs"}
@@ -38,7 +38,7 @@ class Stored:
             if item["type"] == "reasoning":
                 thought = item["id"]
                 self.reasoning[thought] = store
-            elif thought:
+            elif thought and store:
                 self.follows.setdefault(thought, item["id"])
                 self.needs[item["id"]] = thought
 
@@ -83,7 +83,8 @@ def _check_ids(items: list[Item]) -> None:
             )
         if item_id in seen:
             raise ApiError(
-                f"Duplicate item found with id {item_id}. Remove duplicate items from your input and try again.",
+                f"Duplicate item found with id {item_id}. Remove duplicate items from your input and try "
+                "again.",
                 param="input",
             )
         seen.add(item_id)
@@ -114,13 +115,7 @@ def _check_calls(items: list[Item]) -> None:
 
 def _check_call_id(call_id: str, index: int) -> None:
     if len(call_id) > MAX_CALL_ID:
-        place = f"input[{index}].call_id"
-        raise ApiError(
-            f"Invalid '{place}': string too long. Expected a string with maximum length {MAX_CALL_ID}, but got a "
-            f"string with length {len(call_id)} instead.",
-            param=place,
-            code="string_above_max_length",
-        )
+        raise too_long(f"input[{index}].call_id", call_id, MAX_CALL_ID)
 
 
 def _check_reasoning(items: list[Item], stored: Stored) -> None:
@@ -129,19 +124,27 @@ def _check_reasoning(items: list[Item], stored: Stored) -> None:
         item_id = item.get("id", "")
         if kind(item) == "reasoning":
             _check_known(item, stored)
-            following = items[index + 1].get("id") if index + 1 < len(items) else None
-            if following != stored.follows.get(item_id):
+            if not _followed(item_id, items[index + 1 : index + 2], stored):
                 raise ApiError(
                     f"Item '{item_id}' of type 'reasoning' was provided without its required following item.",
                     param="input",
                 )
         elif stored.needs.get(item_id, item_id) not in before | {item_id}:
             raise ApiError(
-                f"Item '{item_id}' of type '{kind(item)}' was provided without its required 'reasoning' item: "
-                f"'{stored.needs[item_id]}'.",
+                f"Item '{item_id}' of type '{kind(item)}' was provided without its required 'reasoning' "
+                f"item: '{stored.needs[item_id]}'.",
                 param="input",
             )
         before.add(item_id)
+
+
+def _followed(reasoning_id: str, following: list[Item], stored: Stored) -> bool:
+    """Return whether the right item follows; after one that was not stored, any item of the model."""
+    if not following:
+        return False
+    if reasoning_id in stored.follows:
+        return following[0].get("id") == stored.follows[reasoning_id]
+    return kind(following[0]) in ("function_call", "reasoning") or following[0].get("role") == "assistant"
 
 
 def _check_known(item: Item, stored: Stored) -> None:

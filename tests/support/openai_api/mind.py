@@ -15,8 +15,8 @@ from support.openai_api.errors import ApiError
 class Question:
     """A request, whichever API it came by.
 
-    `tools` are in chat completions' form. `choice` is auto, none, required or a tool's name. `output` is the JSON
-    schema of a structured answer, with its name, or None.
+    `tools` are in chat completions' form. `choice` is auto, none, required or a tool's name. `output` is the
+    JSON schema of a structured answer, with its name, or None.
     """
 
     messages: list[BaseMessage]
@@ -66,8 +66,8 @@ async def ask(model: BaseChatModel, question: Question) -> Reply:
     """Ask the scripted model.
 
     A structured answer is offered to its script as a tool with the schema's name, as langchain's own
-    `with_structured_output` does; the call's arguments become the text. A text where a schema was asked for is
-    a refusal: the API has no other way to say something else.
+    `with_structured_output` does; the call's arguments become the text. A text where a schema was asked for
+    is a refusal: the API has no other way to say something else.
 
     Raises:
         ApiError: a call was required and the script has none; no such error exists at OpenAI.

@@ -69,8 +69,8 @@ def _check_options(body: Body) -> None:
     limit = body.get("max_output_tokens")
     if limit is not None and limit < MIN_OUTPUT_TOKENS:
         raise ApiError(
-            f"Invalid 'max_output_tokens': integer below minimum value. Expected a value >= {MIN_OUTPUT_TOKENS}, "
-            f"but got {limit} instead.",
+            f"Invalid 'max_output_tokens': integer below minimum value. Expected a value >= "
+            f"{MIN_OUTPUT_TOKENS}, but got {limit} instead.",
             param="max_output_tokens",
             code="integer_below_min_value",
         )

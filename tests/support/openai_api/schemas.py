@@ -1,8 +1,8 @@
 """What `strict: true` asks of a JSON Schema.
 
-Mirrors OpenAI's guide "Structured model outputs", section "Supported schemas": the root is an object, every object
-closes itself and requires all it has, and some keywords are not allowed. `minLength` and `maxLength` pass here:
-the guide names them only as unsupported by fine-tuned models.
+Mirrors OpenAI's guide "Structured model outputs", section "Supported schemas": the root is an object, every
+object closes itself and requires all it has, and some keywords are not allowed. `minLength` and `maxLength`
+pass here: the guide names them only as unsupported by fine-tuned models.
 """
 
 from collections.abc import Iterator

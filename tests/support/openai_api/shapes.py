@@ -1,13 +1,13 @@
 """Checks a request body against the TypedDicts of the installed `openai` package.
 
-Those are generated from OpenAI's own specification, so what they allow is what the API documents. Stricter than
-the service in one point: an unknown key is refused at every depth, everywhere.
+Those are generated from OpenAI's own specification, so what they allow is what the API documents. Stricter
+than the service in one point: an unknown key is refused at every depth, everywhere.
 """
 
 import collections.abc
 import functools
 import types
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Required, Union, get_args, get_origin
 
 # From typing_extensions: the package's types are made with its TypedDict.
 from typing_extensions import get_type_hints, is_typeddict
@@ -59,8 +59,7 @@ def check(value: Any, shape: Any, path: str) -> None:
 def _check_object(value: Any, shape: Any, path: str) -> None:
     _expect(value, dict, path)
     fields = _fields(shape)
-    required = shape.__required_keys__ - OPTIONAL.get(shape.__name__, set())
-    for key in sorted(required - value.keys()):
+    for key in sorted(_required(shape) - value.keys()):
         place = _join(path, key)
         raise ApiError(
             f"Missing required parameter: '{place}'.", param=place, code="missing_required_parameter"
@@ -98,7 +97,7 @@ def _member(value: dict[str, Any], members: list[Any], path: str) -> Any:
         given = value.get(tag)
         if given is None:
             # A message of the Responses API may leave its type out.
-            untyped = [one for one in members if tag not in one.__required_keys__]
+            untyped = [one for one in members if tag not in _required(one)]
             if not untyped:
                 place = _join(path, tag)
                 raise ApiError(
@@ -176,6 +175,15 @@ def _flat(members: Any) -> Any:
 @functools.cache
 def _fields(shape: Any) -> dict[str, Any]:
     return get_type_hints(shape)
+
+
+@functools.cache
+def _required(shape: Any) -> set[str]:
+    # Not `__required_keys__`: with annotations that are strings it does not see `Required`.
+    hints = get_type_hints(shape, include_extras=True)
+    return {key for key, hint in hints.items() if get_origin(hint) is Required} - OPTIONAL.get(
+        shape.__name__, set()
+    )
 
 
 def _join(path: str, key: str) -> str:
