@@ -47,8 +47,8 @@ class Settings(BaseModel):
     model: str = Field(
         "openai:gpt-5.6-luna",
         alias="MODEL",
-        description="The chat model, `provider:name` as init_chat_model knows it, or `scripted:repair` / "
-        "`scripted:chat` (no key, no network).",
+        description="The chat model, `provider:name` as init_chat_model knows it, or "
+        "`scripted:repair+chat` (a script that stands in for a model: no key, no network).",
     )
     openai_api_key: SecretStr | None = Field(
         None, alias="OPENAI_API_KEY", description="Key for models of the provider `openai`."

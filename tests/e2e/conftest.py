@@ -25,7 +25,7 @@ def sandboxes() -> Iterator[E2BLocal]:
 @pytest.fixture(scope="session")
 async def server(sandboxes: E2BLocal, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DevServer]:
     """The package's own graphs, served; at the end no call may have blocked the event loop."""
-    env = {"MODEL": "scripted:chat", "DEPLOYMENT": DEPLOYMENT, **sandboxes.env}
+    env = {"MODEL": "scripted:repair+chat", "DEPLOYMENT": DEPLOYMENT, **sandboxes.env}
     folder = tmp_path_factory.mktemp("langgraph-dev")
     arguments = ["--n-jobs-per-worker", "4"]
     async with DevServer(ROOT / "langgraph.json", folder, env=env, arguments=arguments) as running:

@@ -47,12 +47,20 @@ class ScriptedChatModel(BaseChatModel):
 
     @classmethod
     def from_script(cls, name: str) -> Self:
-        """Build the model from a script of this package.
+        """Build the model from a script of this package, or from several: `repair+chat`, the first one first.
 
         Raises:
             ModelError: there is no such script; the text lists those there are.
         """
-        return cls(script=_script(name))
+        scripts = [_script(part) for part in name.split("+")]
+        return cls(
+            script=Script(
+                name=name,
+                file=", ".join(script.file for script in scripts),
+                max_calls=max(script.max_calls for script in scripts),
+                rules=tuple(rule for script in scripts for rule in script.rules),
+            )
+        )
 
     @classmethod
     def from_rules(cls, rules: str | list[Any] | dict[str, Any], *, name: str = "inline") -> Self:

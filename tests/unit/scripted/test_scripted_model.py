@@ -169,3 +169,10 @@ def test_model_can_be_dumped(model: ScriptedChatModel) -> None:
     data = json.loads(model.model_dump_json())
     again = ScriptedChatModel.model_validate({"script": data["script"]})
     assert again.invoke("hello").content == model.invoke("hello").content
+
+
+def test_several_scripts_make_one_model() -> None:
+    """`repair+chat` serves both graphs; the first script's rules come first."""
+    both = ScriptedChatModel.from_script("repair+chat").script
+    parts = [ScriptedChatModel.from_script(name).script for name in ("repair", "chat")]
+    assert both.rules == parts[0].rules + parts[1].rules
