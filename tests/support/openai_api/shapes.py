@@ -25,7 +25,11 @@ KINDS: dict[type, str] = {
 }
 UNIONS = (Union, types.UnionType)
 TAGS = ("type", "role")
-OPTIONAL = {"ResponseOutputMessageParam": {"id", "status"}, "FunctionToolParam": {"parameters", "strict"}}
+OPTIONAL = {
+    "ResponseOutputMessageParam": {"id", "status"},
+    "FunctionToolParam": {"parameters", "strict"},
+    "ResponseInputImageParam": {"detail"},
+}
 """Keys that the types require and the service does not."""
 
 
