@@ -3,16 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from agent.cli.plan_edit import edited
 from agent.cli.repair_text import plan_table
 from agent.cli.screen import Screen
 from agent.client import Interrupt
 
 Answer = dict[str, Any]
-Decide = Callable[[Sequence[Interrupt]], dict[str, Answer]]
+Decide = Callable[[Sequence[Interrupt]], dict[str, Answer] | None]
 
-_QUESTION = "  Carry out this plan? [y]es, [n]o: "
-_YES = frozenset({"y", "yes"})
-_NO = frozenset({"n", "no"})
+_WORDS = {"approve": "[y]es", "edit": "[e]dit", "reject": "[n]o"}
+_ANSWERS = {"y": "approve", "yes": "approve", "e": "edit", "edit": "edit", "n": "reject", "no": "reject"}
 
 
 def asked(screen: Screen) -> Decide:
@@ -29,9 +29,19 @@ def automatic(screen: Screen, reason: str) -> Decide:
 
     def decide(questions: Sequence[Interrupt]) -> dict[str, Answer]:
         for question in questions:
-            _show(screen, question.value)
+            show_question(screen, question.value)
             screen.line(f"  Approved automatically: {reason}", "yellow")
         return {question.id: approve(question.value) for question in questions}
+
+    return decide
+
+
+def left_open(screen: Screen) -> Decide:
+    """Return a decider that shows the questions and answers none."""
+
+    def decide(questions: Sequence[Interrupt]) -> None:
+        for question in questions:
+            show_question(screen, question.value)
 
     return decide
 
@@ -47,6 +57,30 @@ def reject(value: Any, words: str = "") -> Answer:
     return _bound(value, [dict(decision) for _ in _actions(value)])
 
 
+def edit(value: Any, arguments: Mapping[str, Any]) -> Answer:
+    """Return the answer that carries out the one action asked about with other arguments."""
+    (action,) = _actions(value)
+    changed = {"name": action.get("name"), "args": dict(arguments)}
+    return _bound(value, [{"type": "edit", "edited_action": changed}])
+
+
+def show_question(screen: Screen, value: Any) -> None:
+    """Show what is asked: a plan as a table, anything else by its description."""
+    iteration = value.get("iteration") if isinstance(value, Mapping) else None
+    screen.heading(f"Plan (try {iteration})" if isinstance(iteration, int) and iteration > 1 else "Plan")
+    for action in _actions(value):
+        arguments = action.get("args")
+        if isinstance(arguments, Mapping) and "steps" in arguments:
+            screen.line(f"  {arguments.get('summary', '')}")
+            screen.line()
+            screen.show(plan_table(arguments))
+            screen.line()
+        else:
+            screen.line(f"  {action.get('description') or action.get('name')}")
+    if not _actions(value):
+        screen.line(f"  {value}")
+
+
 def _bound(value: Any, decisions: list[dict[str, Any]]) -> Answer:
     answer: Answer = {"decisions": decisions}
     if isinstance(value, Mapping) and value.get("plan_hash"):
@@ -59,25 +93,36 @@ def _actions(value: Any) -> list[Mapping[str, Any]]:
     return [action for action in found or [] if isinstance(action, Mapping)]
 
 
+def _title(value: Any) -> str:
+    return (
+        "Carry out this plan?"
+        if any("steps" in (a.get("args") or {}) for a in _actions(value))
+        else "Allow this?"
+    )
+
+
+def _allowed(value: Any) -> list[str]:
+    """Return which decisions every action asked about allows, in the order of the prompt."""
+    configs = value.get("review_configs") if isinstance(value, Mapping) else None
+    allowed = [set(config.get("allowed_decisions") or ()) for config in configs or []]
+    common = set.intersection(*allowed) if allowed else {"approve", "reject"}
+    if len(_actions(value)) != 1:
+        common -= {"edit"}
+    return [decision for decision in _WORDS if decision in common]
+
+
 def _ask(screen: Screen, value: Any) -> Answer:
-    _show(screen, value)
+    show_question(screen, value)
+    allowed = _allowed(value)
+    question = f"  {_title(value)} {', '.join(_WORDS[decision] for decision in allowed)}: "
     while True:
-        said = screen.ask(_QUESTION).lower()
-        if said in _YES:
+        decision = _ANSWERS.get(screen.ask(question).lower())
+        if decision not in allowed:
+            continue
+        if decision == "approve":
             return approve(value)
-        if said in _NO:
+        if decision == "reject":
             return reject(value, screen.ask("  What should be different? (Enter to say nothing) "))
-
-
-def _show(screen: Screen, value: Any) -> None:
-    iteration = value.get("iteration") if isinstance(value, Mapping) else None
-    screen.heading(f"Plan (try {iteration})" if isinstance(iteration, int) and iteration > 1 else "Plan")
-    for action in _actions(value):
-        arguments = action.get("args")
-        if isinstance(arguments, Mapping) and "steps" in arguments:
-            screen.line(f"  {arguments.get('summary', '')}")
-            screen.line()
-            screen.show(plan_table(arguments))
-            screen.line()
-        else:
-            screen.line(f"  {action.get('description') or action.get('name')}")
+        arguments = edited(screen, _actions(value)[0].get("args") or {})
+        if arguments is not None:
+            return edit(value, arguments)

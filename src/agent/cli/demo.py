@@ -1,23 +1,22 @@
 """The demo: repair the bundled project on servers of its own, and leave nothing behind."""
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from agent.cli import exits
 from agent.cli.approval import Decide, asked, automatic
+from agent.cli.follow import Follower
 from agent.cli.local_run import LocalRun
 from agent.cli.processes import ServerStartError
-from agent.cli.repair_run import run_repair
 from agent.cli.repair_view import RepairView, show_result
 from agent.cli.screen import Screen
-from agent.client import ClientError, Driver, Failed, Finished, Server
+from agent.cli.session import Session
+from agent.client import ClientError, Finished, Outcome
 
 if TYPE_CHECKING:
     from agent.settings import Settings
 
 SCRIPTED_MODEL = "scripted:repair"
 _DEADLINE_S = 600.0  # of each stretch; the scripted run takes seconds, a real model minutes
-_CANCEL_S = 10.0
 
 
 def run_demo(
@@ -92,42 +91,30 @@ def _origin(model: str) -> str:
 def _repair(screen: Screen, local: LocalRun, model: str, *, decide: Decide, verbose: bool) -> int:
     from agent.scripted.bundled import bundled_project
 
-    view = RepairView(screen, verbose=verbose)
-    with asyncio.Runner() as runner:
-        server = Server(local.url)
+    with Session(local.url) as session:
+        driver = session.run(session.server.new_thread("plan_execute"))
+        view = RepairView(screen, verbose=verbose)
+        follower = Follower(
+            session,
+            driver,
+            screen=screen,
+            view=view,
+            decide=decide,
+            owned=True,
+            deadline_s=_DEADLINE_S,
+        )
         try:
-            driver = runner.run(server.new_thread("plan_execute"))
-            request = {"project": bundled_project()}
-            try:
-                outcome = run_repair(
-                    runner,
-                    driver,
-                    request,
-                    screen=screen,
-                    view=view,
-                    decide=decide,
-                    deadline_s=_DEADLINE_S,
-                )
-            except KeyboardInterrupt:
-                screen.line()
-                screen.line("Interrupted: the run is cancelled, the servers are stopped.", "yellow")
-                runner.run(_cancel(driver))
-                raise
-        finally:
-            runner.run(server.close())
+            stream = driver.start({"project": bundled_project()}, deadline_s=_DEADLINE_S)
+            outcome = follower.follow(stream, "Running the tests as they are")
+        except KeyboardInterrupt:
+            screen.line()
+            screen.line("Interrupted: the run is cancelled, the servers are stopped.", "yellow")
+            raise
     return _show_outcome(screen, outcome, model)
 
 
-async def _cancel(driver: Driver) -> None:
-    try:
-        async with asyncio.timeout(_CANCEL_S):
-            await driver.cancel()
-    except (ClientError, TimeoutError):
-        return  # the servers are stopped next
-
-
-def _show_outcome(screen: Screen, outcome: Finished | Failed, model: str) -> int:
-    if isinstance(outcome, Failed):
+def _show_outcome(screen: Screen, outcome: Outcome, model: str) -> int:
+    if not isinstance(outcome, Finished):
         return exits.PLATFORM
     code = exits.of_status(show_result(screen, outcome))
     made_by = f"the script {model}" if model.startswith("scripted:") else model

@@ -7,7 +7,8 @@ PLATFORM = 3
 INTERRUPTED = 130
 
 HELP = (
-    "Exit codes: 0 passed or already green; 1 failed, rejected, no progress, budget or set-up failed; "
+    "Exit codes: 0 passed or already green; 1 failed, rejected, no progress, budget or set-up failed, or "
+    "left waiting for an answer; "
     "2 wrong usage or settings; 3 server or sandbox failure; 130 interrupted."
 )
 

@@ -14,6 +14,10 @@ _LONGEST_MESSAGE = 60  # beside a spinner
 _PLAIN_WIDTH = 110  # for tables in logs; single lines are never broken there
 
 
+class EndOfInput(KeyboardInterrupt):
+    """There is no more input (Ctrl-D): whoever was asked is gone."""
+
+
 class Screen:
     """The standard output, and the questions asked on it.
 
@@ -51,12 +55,20 @@ class Screen:
         self.line(text, "red")
 
     def ask(self, question: str) -> str:
-        """Ask for one line, and return it stripped; an end of input counts as an empty answer."""
+        """Ask for one line, and return it stripped.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C, or as `EndOfInput` the end of the input.
+        """
         try:
             return self.console.input(Text(question, style="bold")).strip()
-        except EOFError:
+        except EOFError as exc:
             self.line()
-            return ""
+            raise EndOfInput from exc
+
+    def write(self, text: str, style: str = "") -> None:
+        """Write a piece of a line."""
+        self.console.print(Text(text, style=style), end="", soft_wrap=True)
 
     def busy(self, message: str) -> "Busy":
         """Show that something is going on while the block runs; says it once without a terminal."""
@@ -92,8 +104,13 @@ class Busy:
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Take it off the screen for good."""
         if self._progress is not None:
             self._progress.stop()
+            self._progress = None
 
     def update(self, message: str, done: int | None = None, total: int | None = None) -> None:
         """Change the message, and the bar when there is something to count; silent without a terminal."""

@@ -23,6 +23,7 @@ from agent.client.errors import (
     UnreachableError,
 )
 from agent.client.events import (
+    Artifact,
     Custom,
     Event,
     Failed,
@@ -42,6 +43,7 @@ from agent.client.events import (
 from agent.client.server import Server, ThreadSummary
 
 __all__ = [
+    "Artifact",
     "BusyError",
     "ClientError",
     "Custom",

@@ -7,6 +7,7 @@ from typing import Any, cast
 from langgraph_sdk.schema import StreamPart
 
 from agent.client.events import (
+    Artifact,
     Custom,
     Event,
     Interrupt,
@@ -109,9 +110,16 @@ def _message(message: Any, metadata: Any) -> Iterator[Event]:
     if kind in {"AIMessageChunk", "ai"} and text:
         yield Token(text, node, str(message.get("id") or ""), whole=kind == "ai")
     elif kind == "tool":
-        yield ToolEvent(
-            "result", str(message.get("name") or ""), str(message.get("tool_call_id") or ""), text
-        )
+        call = str(message.get("tool_call_id") or "")
+        yield ToolEvent("result", str(message.get("name") or ""), call, text)
+        yield from _artifacts(message.get("artifact"), call)
+
+
+def _artifacts(artifact: Any, tool_call_id: str) -> Iterator[Event]:
+    results = artifact.get("results") if isinstance(artifact, Mapping) else None
+    for forms in results if isinstance(results, Sequence) else ():
+        if isinstance(forms, Mapping) and forms:
+            yield Artifact({str(kind): str(data) for kind, data in forms.items()}, tool_call_id)
 
 
 def message_text(content: Any) -> str:

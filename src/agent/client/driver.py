@@ -159,6 +159,12 @@ class Driver:
         values = state.get("values")
         return values if isinstance(values, Mapping) else {}
 
+    async def running(self) -> str | None:
+        """Return the id of the run that works on the thread or is next to, or None."""
+        with explained(self.where):
+            runs = await self._client.runs.list(self.thread_id, limit=10)
+        return next((str(run["run_id"]) for run in runs if run["status"] in _GOING_ON), None)
+
     async def cancel(self, run_id: str | None = None) -> bool:
         """Stop a run and wait until it has stopped; what it wrote to the state stays.
 

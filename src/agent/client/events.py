@@ -95,6 +95,17 @@ class ToolEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class Artifact:
+    """Something a tool made besides text, such as a chart or a table.
+
+    `forms` maps each MIME type it comes in to its data; images and PDF are base64.
+    """
+
+    forms: Mapping[str, str]
+    tool_call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SandboxNotice:
     """A sandbox was created, connected, replaced, paused or ended."""
 
@@ -160,6 +171,7 @@ Event = (
     | Progress
     | Tests
     | ToolEvent
+    | Artifact
     | SandboxNotice
     | Update
     | Custom

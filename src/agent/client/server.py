@@ -5,11 +5,17 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from langgraph_sdk import get_client
+import httpx  # what langgraph-sdk is built on
+from langgraph_sdk.client import LangGraphClient
 
 from agent.client.driver import Driver
 from agent.client.errors import Where, explained
 from agent.client.events import Interrupt
+
+# `get_client` retries five times, so that a server which does not run is reported after 7.5 s; two retries
+# take half a second. Its timeouts are kept: a stream may be silent for minutes.
+_CONNECT_RETRIES = 2
+_TIMEOUT = httpx.Timeout(connect=5, read=300, write=300, pool=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,14 @@ class Server:
         reconnect_s: float = 60.0,
     ) -> None:
         self.url = url.rstrip("/")
-        self._client = get_client(url=self.url, api_key=api_key, headers=headers)
+        self._client = LangGraphClient(
+            httpx.AsyncClient(
+                base_url=self.url,
+                transport=httpx.AsyncHTTPTransport(retries=_CONNECT_RETRIES),
+                timeout=_TIMEOUT,
+                headers={**(headers or {}), **({"x-api-key": api_key} if api_key else {})},
+            )
+        )
         self._reconnect_s = reconnect_s
 
     async def __aenter__(self) -> Self:

@@ -1,0 +1,143 @@
+"""How a chat looks on the screen: words as they are written, code, its output, charts as files."""
+
+import base64
+import json
+import re
+import tempfile
+from pathlib import Path
+
+from rich.padding import Padding
+from rich.syntax import Syntax
+
+from agent.cli.screen import Busy, Screen
+from agent.cli.tool_view import arguments_line, result_digest
+from agent.client import Artifact, Event, Failed, Finished, SandboxNotice, Token, ToolEvent
+
+_IMAGES = {"image/png": ".png", "image/jpeg": ".jpg", "image/svg+xml": ".svg", "application/pdf": ".pdf"}
+_RESULT = re.compile(r"<result>\n(.*?)\n</result>", re.DOTALL)
+_ERROR = re.compile(r"<error>\n(.*?)\n</error>", re.DOTALL)
+
+
+class ChatView:
+    """Shows the events of a run of `agent` as they come.
+
+    Args:
+        screen: where to write.
+        charts: folder for charts; default a new temporary one, made for the first chart.
+    """
+
+    def __init__(self, screen: Screen, *, charts: Path | None = None) -> None:
+        self._screen = screen
+        self._charts = charts
+        self._saved = 0
+        self._busy: Busy | None = None
+        self._in_line = False
+        self._message_id = ""
+
+    def follow(self, busy: Busy | None) -> None:
+        """Take the spinner away when the first news comes."""
+        self._busy = busy
+
+    def show(self, event: Event) -> None:
+        """Show one event; kinds that carry nothing for a reader are passed over."""
+        match event:
+            case Token():
+                self._token(event)
+            case ToolEvent():
+                self._tool(event)
+            case Artifact():
+                self._artifact(event)
+            case SandboxNotice(event="replaced"):
+                self._line(f"  sandbox: {event.message}", "yellow")
+            case Failed():
+                name = f"{event.error}: " if event.error else ""
+                self._line(f"The run failed: {name}{event.message}", "red")
+            case Finished():
+                self._end_line()
+            case _:
+                return
+
+    def _token(self, event: Token) -> None:
+        if event.whole and event.message_id == self._message_id:
+            return  # it was streamed already
+        self._quiet()
+        if event.message_id != self._message_id:
+            self._end_line()
+            self._message_id = event.message_id
+        self._screen.write(event.text)
+        self._in_line = not event.text.endswith("\n")
+
+    def _tool(self, event: ToolEvent) -> None:
+        if event.event == "start":
+            self._start(event)
+        elif event.event == "output":
+            self._quiet()
+            self._screen.write(_indented(event.text, at_start=not self._in_line), "dim")
+            self._in_line = not event.text.endswith("\n")
+        elif event.event == "end":
+            self._end(event)
+
+    def _start(self, event: ToolEvent) -> None:
+        code = _code(event.text) if event.name == "run_python" else None
+        if code is None:
+            self._line(f"  {event.name} {arguments_line(event.text)}", "cyan")
+            return
+        self._line(f"  {event.name}", "cyan")
+        if self._screen.is_terminal:
+            shown = Syntax(code, "python", theme="ansi_dark", background_color="default", word_wrap=True)
+            self._screen.show(Padding(shown, (0, 0, 0, 4)))
+        else:
+            self._screen.line(_indented(code, at_start=True))
+
+    def _end(self, event: ToolEvent) -> None:
+        result, error = _RESULT.search(event.text), _ERROR.search(event.text)
+        if result:
+            self._line(_indented(result[1], at_start=True), "dim")
+        if error:
+            self._line(_indented(error[1].splitlines()[0], at_start=True), "red")
+        digest = "" if result or error else result_digest(event.text)
+        if digest and not digest.startswith("exit_code: 0"):
+            self._line(
+                f"    {digest}", "red" if digest.startswith(("error:", "exit_code", "timed")) else "dim"
+            )
+
+    def _artifact(self, event: Artifact) -> None:
+        kind = next((kind for kind in _IMAGES if kind in event.forms), None)
+        if kind is None:
+            return
+        if self._charts is None:
+            self._charts = Path(tempfile.mkdtemp(prefix="sandbox-agent-charts-"))
+        self._charts.mkdir(parents=True, exist_ok=True)
+        self._saved += 1
+        path = self._charts / f"chart-{self._saved}{_IMAGES[kind]}"
+        data = event.forms[kind]
+        path.write_bytes(data.encode() if kind == "image/svg+xml" else base64.b64decode(data))
+        self._line(f"  chart: {path}", "green")
+
+    def _line(self, text: str, style: str = "") -> None:
+        self._quiet()
+        self._end_line()
+        self._screen.line(text, style)
+
+    def _end_line(self) -> None:
+        if self._in_line:
+            self._screen.line()
+            self._in_line = False
+
+    def _quiet(self) -> None:
+        if self._busy is not None:
+            self._busy.stop()
+
+
+def _code(arguments: str) -> str | None:
+    try:
+        code = json.loads(arguments).get("code")
+    except (ValueError, AttributeError):
+        return None
+    return code if isinstance(code, str) else None
+
+
+def _indented(text: str, *, at_start: bool) -> str:
+    body = text.removesuffix("\n")
+    shown = body.replace("\n", "\n    ")
+    return f"{'    ' if at_start else ''}{shown}{text[len(body) :]}"

@@ -1,0 +1,87 @@
+"""How a command begins and ends: signals, settings, a connection, an exit code."""
+
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+from agent.cli import exits
+
+if TYPE_CHECKING:
+    from agent.cli.screen import Screen
+    from agent.cli.session import Session
+
+
+class Terminated(KeyboardInterrupt):
+    """The process was asked to end; takes the way of Ctrl-C, so that everything is cleaned up."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(f"signal {signum}")
+        self.signum = signum
+
+
+def _terminate(signum: int, frame: object) -> NoReturn:
+    raise Terminated(signum)
+
+
+def guarded(work: Callable[[], int]) -> NoReturn:
+    """Run a command's work and leave with its exit code, also on Ctrl-C, SIGTERM and wrong settings."""
+    for signum in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, _terminate)
+    from agent.errors import SettingsError
+
+    try:
+        code = work()
+    except Terminated as exc:
+        code = 128 + exc.signum
+    except KeyboardInterrupt:
+        code = exits.INTERRUPTED
+    except SettingsError as exc:
+        typer.echo(str(exc), err=True)
+        code = exits.USAGE
+    raise typer.Exit(code)
+
+
+def connected(
+    work: "Callable[[Screen, Session], int]",
+    server: str | None,
+    header: list[str] | None,
+    *,
+    json: bool = False,
+) -> NoReturn:
+    """Run a command's work on a connection to a server, and leave with its exit code."""
+    headers = _headers(header or [])
+
+    def connect() -> int:
+        from agent.cli.session import Session
+        from agent.client import ClientError, UnreachableError
+        from agent.settings import Settings
+
+        screen = screen_for(json=json)
+        with Session.to(Settings.from_env(), server, headers) as session:
+            try:
+                return work(screen, session)
+            except ClientError as exc:
+                screen.error(str(exc))
+                if isinstance(exc, UnreachableError):
+                    screen.line("`sandbox-agent serve` starts a server; --server names another.")
+                return exits.PLATFORM
+
+    guarded(connect)
+
+
+def screen_for(*, json: bool = False) -> "Screen":
+    """Return the screen of a command: with `json` on the standard error, and nobody to ask."""
+    from rich.console import Console
+
+    from agent.cli.screen import Screen
+
+    return Screen(Console(stderr=True, highlight=False), ask=False) if json else Screen()
+
+
+def _headers(given: list[str]) -> dict[str, str]:
+    pairs = [text.partition(":") for text in given]
+    if any(not separator or not name.strip() for name, separator, _ in pairs):
+        raise typer.BadParameter("a header looks like `Name: value`", param_hint="--header")
+    return {name.strip(): value.strip() for name, _, value in pairs}

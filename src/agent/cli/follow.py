@@ -1,0 +1,167 @@
+"""Follow a run to its end: show it, ask where it asks, and let the user leave it."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any, Protocol
+
+from agent.cli.approval import Answer
+from agent.cli.screen import Busy, Screen
+from agent.cli.session import Session
+from agent.client import ClientError, Driver, Event, Failed, Finished, Interrupt, Interrupted, Outcome
+
+_CANCEL_S = 10.0
+
+Stream = AsyncGenerator[Event, None]
+
+
+class View(Protocol):
+    """Shows the events of a run."""
+
+    def follow(self, busy: Busy | None) -> None:
+        """Send what is going on now to a spinner, or to none."""
+
+    def show(self, event: Event) -> None:
+        """Show one event."""
+
+
+class Decider(Protocol):
+    """Answers questions; None leaves them open."""
+
+    def __call__(self, questions: Sequence[Interrupt], /) -> dict[str, Answer] | None:
+        """Return the answer to each question by its id."""
+
+
+class Left(KeyboardInterrupt):
+    """The user has left a run; what becomes of it has been said."""
+
+    def __init__(self, *, cancelled: bool = False) -> None:
+        super().__init__()
+        self.cancelled = cancelled
+
+
+class Follower:
+    """Follows runs of one thread.
+
+    Args:
+        session: the connection.
+        driver: the thread.
+        screen: where to ask.
+        view: shows the events.
+        decide: gives the answers.
+        owned: the server is this command's own and ends with it, so that a run cannot be left to go on.
+        deadline_s: limit of each run that an answer starts, in seconds; default none.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        driver: Driver,
+        *,
+        screen: Screen,
+        view: View,
+        decide: Decider,
+        owned: bool = False,
+        deadline_s: float | None = None,
+    ) -> None:
+        self._session = session
+        self._driver = driver
+        self._screen = screen
+        self._view = view
+        self._decide = decide
+        self._owned = owned
+        self._deadline_s = deadline_s
+
+    def follow(self, stream: Stream, doing: str = "") -> Outcome:
+        """Follow a run and everything that its answers start.
+
+        Args:
+            stream: an unstarted stream of the driver.
+            doing: what the spinner says until the run says something itself.
+
+        Returns:
+            How it ended; `Interrupted` when a question was left open.
+
+        Raises:
+            Left: the user has left; the run was cancelled or goes on, as was said.
+            ClientError: see `Driver.start`.
+        """
+        while True:
+            outcome = self._one_run(stream, doing)
+            if not isinstance(outcome, Interrupted):
+                return outcome
+            answers = self._answers(outcome)
+            if answers is None:
+                return outcome
+            stream = self._driver.answer(answers, deadline_s=self._deadline_s)
+            doing = "Going on with the answer"
+
+    def _one_run(self, stream: Stream, doing: str) -> Outcome:
+        while True:
+            try:
+                with self._screen.busy(doing) as busy:
+                    self._view.follow(busy)
+                    return self._session.run(_to_the_end(stream, self._view))
+            except KeyboardInterrupt as exc:
+                self._leave_or_stay(exc)
+                stream, doing = self._driver.join(), "Watching again"
+            finally:
+                self._view.follow(None)
+
+    def _answers(self, outcome: Interrupted) -> dict[str, Answer] | None:
+        try:
+            return self._decide(outcome.interrupts)
+        except KeyboardInterrupt as exc:
+            if self._owned:
+                raise
+            self._screen.line()
+            self._screen.line(f"The question stays open: {self._rejoin()}", "yellow")
+            raise Left from exc
+
+    def _leave_or_stay(self, interrupt: KeyboardInterrupt) -> None:
+        """Ask what a Ctrl-C meant; returns when the run is to be watched on."""
+        self._screen.line()
+        if self._owned or self._driver.run_id is None:
+            self._cancel()
+            raise interrupt
+        if not self._screen.can_ask or not _is_ctrl_c(interrupt):
+            self._screen.line(f"The run goes on: {self._rejoin()}", "yellow")
+            raise Left from interrupt
+        try:
+            said = self._screen.ask(
+                "Stop watching? [c]ancel the run, [d]etach and let it go on, Enter to stay: "
+            )
+        except KeyboardInterrupt as exc:
+            self._screen.line()
+            self._screen.line(f"The run goes on: {self._rejoin()}", "yellow")
+            raise Left from exc
+        if said.lower() in {"c", "cancel"}:
+            self._cancel()
+            self._screen.line("The run is cancelled.", "yellow")
+            raise Left(cancelled=True) from interrupt
+        if said.lower() in {"d", "detach"}:
+            self._screen.line(f"The run goes on: {self._rejoin()}", "yellow")
+            raise Left from interrupt
+
+    def _rejoin(self) -> str:
+        return f"sandbox-agent resume {self._driver.thread_id}"
+
+    def _cancel(self) -> None:
+        try:
+            self._session.run(asyncio.wait_for(self._driver.cancel(), _CANCEL_S))
+        except (ClientError, TimeoutError) as exc:
+            self._screen.error(f"The run could not be cancelled: {exc or 'no answer'}")
+
+
+def _is_ctrl_c(interrupt: KeyboardInterrupt) -> bool:
+    return type(interrupt) is KeyboardInterrupt  # a subclass is a signal of another kind
+
+
+async def _to_the_end(stream: Stream, view: View) -> Outcome:
+    outcome: Any = None
+    async with aclosing(stream) as events:
+        async for event in events:
+            view.show(event)
+            outcome = event
+    assert isinstance(outcome, Interrupted | Finished | Failed), "a stream of events ends with an outcome"
+    return outcome

@@ -1,0 +1,50 @@
+"""Events as JSON, one object a line, for other programs."""
+
+import dataclasses
+import json
+import re
+import sys
+from typing import Any, TextIO
+
+from agent.cli.screen import Busy
+from agent.client import Event, Update
+
+
+class JsonView:
+    """Writes each event as `{"event": "<kind>", …}` and flushes it.
+
+    The kinds are the names of the client's event classes in snake case: `started`, `token`, `progress`,
+    `tests`, `tool_event`, `sandbox_notice`, `update`, `custom`, `interrupted`, `finished`, `failed`.
+
+    Args:
+        file: default the standard output.
+    """
+
+    def __init__(self, file: TextIO | None = None) -> None:
+        self._file = file or sys.stdout
+
+    def follow(self, busy: Busy | None) -> None:
+        """Do nothing: there is no spinner in a stream of objects."""
+
+    def show(self, event: Event) -> None:
+        """Write one event."""
+        if isinstance(event, Update):  # what a node wrote is in the state at the end
+            self.write("update", {"node": event.node})
+        else:
+            self.write(_snake(type(event).__name__), _plain(event))
+
+    def write(self, kind: str, fields: dict[str, Any]) -> None:
+        """Write one object of a kind."""
+        line = json.dumps({"event": kind, **fields}, ensure_ascii=False, default=str)
+        self._file.write(f"{line}\n")
+        self._file.flush()
+
+
+def _plain(event: Event) -> dict[str, Any]:
+    # Rename the field that would hide the kind.
+    fields = dataclasses.asdict(event)
+    return {"what" if name == "event" else name: value for name, value in fields.items()}
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

@@ -1,0 +1,128 @@
+"""Repair a folder: pack it, follow the run, and put the changes back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.cli import exits
+from agent.cli.approval import Decide, asked, automatic, left_open
+from agent.cli.follow import Follower, Left, View
+from agent.cli.jsonl import JsonView
+from agent.cli.pack import Packed, PackError, pack
+from agent.cli.patch import PatchError, apply, touched
+from agent.cli.repair_view import RepairView, show_result
+from agent.cli.screen import Screen
+from agent.cli.session import Session
+from agent.client import Finished, Interrupted, Outcome
+
+GRAPH = "plan_execute"
+
+
+@dataclass(frozen=True, slots=True)
+class RepairOptions:
+    """What the command line's user chose."""
+
+    test: str = ""
+    setup: str = ""
+    goal: str = ""
+    model: str = ""
+    yes: bool = False
+    put_back: bool = False
+    force: bool = False
+    verbose: bool = False
+    json: bool = False
+
+
+def run_repair(screen: Screen, session: Session, folder: Path, options: RepairOptions) -> int:
+    """Repair a folder on a server, and return the exit code.
+
+    Args:
+        screen: where to write and ask; with `--json` not the standard output.
+        session: the connection.
+        folder: the project; changed only with `options.put_back`.
+        options: what the user chose.
+    """
+    try:
+        packed = pack(folder)
+    except PackError as exc:
+        screen.error(str(exc))
+        return exits.USAGE
+    _say_what_is_sent(screen, packed, verbose=options.verbose)
+    view: View = JsonView() if options.json else RepairView(screen, verbose=options.verbose)
+    try:
+        driver = session.run(session.server.new_thread(GRAPH, context=context(options.model)))
+        screen.line(f"  thread {driver.thread_id} on {session.server.url}", "dim")
+        decide = decider(screen, yes=options.yes)
+        follower = Follower(session, driver, screen=screen, view=view, decide=decide)
+        outcome = follower.follow(driver.start(request(packed, options)), "Running the tests as they are")
+    except Left:
+        return exits.INTERRUPTED
+    code = show_outcome(screen, outcome, driver.thread_id)
+    if code == exits.OK and options.put_back and isinstance(outcome, Finished):
+        return _put_back(screen, str(outcome.values.get("diff") or ""), folder, options)
+    return code
+
+
+def request(packed: Packed, options: RepairOptions) -> dict[str, Any]:
+    """Return the graph's input; what the user left empty is left to the graph."""
+    optional = {"test_command": options.test, "setup_command": options.setup, "goal": options.goal}
+    return {"project": packed.project, **{name: value for name, value in optional.items() if value}}
+
+
+def context(model: str) -> dict[str, Any]:
+    """Return the context to send with each run."""
+    return {"model": model} if model else {}
+
+
+def decider(screen: Screen, *, yes: bool) -> Decide:
+    """Return who answers the questions: `--yes`, the human, or nobody when there is no terminal."""
+    if yes:
+        return automatic(screen, "--yes was given.")
+    return asked(screen) if screen.can_ask else left_open(screen)
+
+
+def show_outcome(screen: Screen, outcome: Outcome, thread_id: str) -> int:
+    """Show how a run of `plan_execute` ended, and return the exit code."""
+    if isinstance(outcome, Interrupted):
+        screen.line(f"Waits for an answer: sandbox-agent resume {thread_id}", "yellow")
+        return exits.FAILED
+    if not isinstance(outcome, Finished):
+        return exits.INTERRUPTED if outcome.status == "cancelled" else exits.PLATFORM
+    status = show_result(screen, outcome)
+    if _has_diff(outcome.values):
+        screen.line(f"  The diff again: sandbox-agent show {thread_id} --diff", "dim")
+    return exits.of_status(status)
+
+
+def _has_diff(values: Mapping[str, Any]) -> bool:
+    return bool(values.get("diff"))
+
+
+def _say_what_is_sent(screen: Screen, packed: Packed, *, verbose: bool) -> None:
+    screen.line(f"Sending {len(packed.project)} files, {packed.size:,} bytes of text.")
+    if packed.left_out:
+        names = sorted(packed.left_out)
+        shown = names if verbose else names[:3]
+        more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+        listed = ", ".join(f"{name} ({packed.left_out[name]})" for name in shown)
+        screen.line(f"  left out: {listed}{more}", "dim")
+
+
+def _put_back(screen: Screen, diff: str, folder: Path, options: RepairOptions) -> int:
+    if not diff:
+        return exits.OK
+    files = ", ".join(touched(diff))
+    if not options.yes:
+        if not screen.can_ask:
+            screen.line("Not applied: there is no terminal to ask on, and --yes was not given.", "yellow")
+            return exits.OK
+        if screen.ask(f"Change {files} in {folder}? [y]es, anything else no: ").lower() not in {"y", "yes"}:
+            return exits.OK
+    try:
+        apply(diff, folder, force=options.force)
+    except PatchError as exc:
+        screen.error(str(exc))
+        return exits.FAILED
+    screen.line(f"Changed {files}.", "green")
+    return exits.OK
