@@ -1,40 +1,19 @@
 """What the command line writes: plans, reports, diffs and tool calls."""
 
-import io
-
 import pytest
-from rich.console import Console
 
 from agent.cli.approval import approve, asked, automatic, reject
 from agent.cli.demo import demo_model
 from agent.cli.exits import of_status
 from agent.cli.repair_text import diff_lines, plan_table, report_lines
 from agent.cli.repair_view import RepairView, show_result
-from agent.cli.screen import Screen
 from agent.cli.tool_view import arguments_line, result_digest
 from agent.client import Failed, Finished, Interrupt, Progress, TestReport, Token, ToolEvent
 from agent.settings import Settings
+from support.sheet import Sheet
 
 PLAN = {"summary": "Fix it", "steps": [{"file": "a[1].py", "change": "swap", "reason": "it is [bold]wrong"}]}
 QUESTION = {"action_requests": [{"name": "execute_plan", "args": PLAN}], "plan_hash": "ab", "iteration": 2}
-
-
-class Sheet(Screen):
-    """A screen without a terminal, on which answers are prepared."""
-
-    def __init__(self, *answers: str) -> None:
-        self.answers = list(answers)
-        self.file = io.StringIO()
-        super().__init__(Console(file=self.file, highlight=False), ask=True)
-
-    def ask(self, question: str) -> str:
-        """Give the next prepared answer."""
-        return self.answers.pop(0)
-
-    @property
-    def text(self) -> str:
-        """Everything written so far."""
-        return self.file.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,156 @@
+"""Which files of a folder are sent, and how a diff comes back into it."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agent.cli.pack import MAX_BYTES, PackError, pack
+from agent.cli.patch import PatchError, apply, touched
+
+DIFF = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
+
+
+def git(folder: Path, *arguments: str) -> None:
+    """Run git with an identity of its own."""
+    identity = ["-c", "user.name=test", "-c", "user.email=test@example.com"]
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with everything that is to be sent and to be left out."""
+    files = {
+        ".gitignore": "build/\n*.log\n",
+        "a.py": "x = 1\n",
+        "tests/test_a.py": "",
+        "build/out.py": "no",
+        "note.log": "no",
+        "deep/.gitignore": "local.txt\n",
+        "deep/local.txt": "no",
+        "deep/kept.txt": "é\n",
+        ".env": "KEY=secret",
+        ".env.example": "KEY=",
+        ".venv/lib.py": "no",
+        "__pycache__/a.pyc": "no",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\x00\xff")
+    (tmp_path / "link.py").symlink_to(tmp_path / "a.py")
+    return tmp_path
+
+
+SENT = {".env.example", ".gitignore", "a.py", "deep/.gitignore", "deep/kept.txt", "tests/test_a.py"}
+
+
+@pytest.mark.parametrize("repository", [False, True])
+def test_pack_honours_gitignore_in_a_repository_and_outside(folder: Path, repository: bool) -> None:
+    """Ignored files, keys, links and binary files stay; the reasons are told."""
+    if repository:
+        git(folder, "init", "-q")
+        git(folder, "add", "a.py", "-f", ".env")  # even a committed .env may hold a key
+    packed = pack(folder)
+    assert set(packed.project) == SENT
+    assert packed.project["deep/kept.txt"] == "é\n"
+    assert packed.left_out == {
+        ".env": "may hold keys",
+        "link.py": "a link",
+        "picture.png": "not UTF-8 text",
+    }
+    assert not (folder / ".git").exists() or repository
+
+
+def test_pack_of_a_subfolder_has_paths_relative_to_it(folder: Path) -> None:
+    """The rules of the whole repository still count."""
+    git(folder, "init", "-q")
+    assert set(pack(folder / "deep").project) == {".gitignore", "kept.txt"}
+
+
+def test_pack_passes_over_files_that_are_deleted_but_still_in_the_index(folder: Path) -> None:
+    """What is there counts, not what git remembers."""
+    git(folder, "init", "-q")
+    git(folder, "add", "a.py")
+    (folder / "a.py").unlink()
+    (folder / "link.py").unlink()
+    assert "a.py" not in pack(folder).project
+
+
+def test_pack_without_git_passes_over_hidden_and_well_known_folders(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Less exact, and still no keys and no environments."""
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert set(pack(folder).project) == {
+        "a.py",
+        "build/out.py",
+        "deep/kept.txt",
+        "deep/local.txt",
+        "note.log",
+        "tests/test_a.py",
+    }
+
+
+def test_pack_states_the_limit_and_the_largest_files(tmp_path: Path) -> None:
+    """The user learns what to leave out."""
+    (tmp_path / "big.txt").write_text("x" * (MAX_BYTES + 1))
+    with pytest.raises(PackError, match=r"1,000,001 bytes of text; at most 1,000,000 .*big\.txt"):
+        pack(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "nowhere"])
+def test_pack_of_nothing_is_an_error(tmp_path: Path, name: str) -> None:
+    """An empty folder and a missing one are both refused."""
+    with pytest.raises(PackError):
+        pack(tmp_path / name)
+
+
+@pytest.mark.parametrize("repository", [False, True])
+def test_apply_changes_the_files(folder: Path, repository: bool) -> None:
+    """In a repository without uncommitted changes, and outside of any."""
+    if repository:
+        git(folder, "init", "-q")
+        git(folder, "add", "-A")
+        git(folder, "commit", "-qm", "x")
+    apply(DIFF, folder)
+    assert (folder / "a.py").read_text() == "x = 2\n"
+
+
+def test_apply_in_a_subfolder_of_a_repository_changes_that_subfolder(folder: Path) -> None:
+    """Paths are relative to the folder that was sent."""
+    git(folder, "init", "-q")
+    (folder / "deep/a.py").write_text("x = 1\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "x")
+    apply(DIFF, folder / "deep")
+    assert (folder / "deep/a.py").read_text() == "x = 2\n"
+    assert (folder / "a.py").read_text() == "x = 1\n"
+
+
+def test_apply_refuses_uncommitted_changes_unless_forced(folder: Path) -> None:
+    """Only files that the diff touches count."""
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "x")
+    (folder / "a.py").write_text("x = 1\ny = 1\n")
+    with pytest.raises(PatchError, match=r"uncommitted changes in a\.py"):
+        apply(DIFF, folder)
+    assert (folder / "a.py").read_text() == "x = 1\ny = 1\n"
+    apply("--- a/tests/test_a.py\n+++ b/tests/test_a.py\n@@ -0,0 +1 @@\n+z = 1\n", folder)
+    assert (folder / "tests/test_a.py").read_text() == "z = 1\n"
+
+
+def test_apply_that_does_not_fit_changes_nothing(folder: Path) -> None:
+    """Not even the part that would fit."""
+    both = DIFF + "--- a/deep/kept.txt\n+++ b/deep/kept.txt\n@@ -1 +1 @@\n-other\n+new\n"
+    with pytest.raises(PatchError, match="do not fit"):
+        apply(both, folder)
+    assert (folder / "a.py").read_text() == "x = 1\n"
+
+
+def test_touched_names_added_and_deleted_files() -> None:
+    """Each once."""
+    diff = "--- /dev/null\n+++ b/new.py\n--- a/old.py\n+++ /dev/null\n--- a/x.py\n+++ b/x.py\n"
+    assert touched(diff) == ["new.py", "old.py", "x.py"]

@@ -1,0 +1,81 @@
+"""A plan in the user's editor."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.cli.approval import asked, edit
+from agent.cli.plan_edit import as_yaml, edited, from_yaml
+from agent.client import Interrupt
+from support.sheet import Sheet
+
+PLAN = {"summary": "Fix it", "steps": [{"file": "a.py", "change": "swap: é", "reason": "wrong"}]}
+QUESTION: dict[str, Any] = {
+    "action_requests": [{"name": "execute_plan", "args": PLAN}],
+    "review_configs": [{"action_name": "execute_plan", "allowed_decisions": ["approve", "edit", "reject"]}],
+    "plan_hash": "ab",
+}
+
+
+@pytest.fixture
+def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An editor that is a shell script; the test writes what it does to the file `$1`."""
+    script = tmp_path / "editor"
+    monkeypatch.setenv("VISUAL", str(script))
+    return script
+
+
+def write(script: Path, body: str) -> None:
+    """Make the editor do something."""
+    script.write_text(f"#!/bin/sh\n{body}\n")
+    script.chmod(0o755)
+
+
+def test_plan_survives_the_way_to_yaml_and_back() -> None:
+    """Nothing is lost or renamed."""
+    assert from_yaml(as_yaml(PLAN)) == PLAN
+
+
+def test_edited_plan_is_what_was_saved(editor: Path) -> None:
+    """The change in the editor is the change in the answer."""
+    write(editor, 'sed -i "s/swap/turn around/" "$1"; touch -d "+2 seconds" "$1"')
+    plan = edited(Sheet(), PLAN)
+    assert plan is not None
+    assert plan["steps"][0]["change"] == "turn around: é"
+
+
+def test_leaving_without_saving_goes_back_to_the_question(editor: Path) -> None:
+    """Nothing was decided."""
+    write(editor, "exit 0")
+    assert edited(Sheet(), PLAN) is None
+
+
+def test_broken_plan_is_named_and_edited_again(editor: Path) -> None:
+    """The second look gets the text as the user left it."""
+    write(
+        editor,
+        'if grep -q broken "$1"; then sed -i s/broken:/change:/ "$1"; else sed -i s/change:/broken:/ "$1"; fi\n'
+        'touch -d "+2 seconds" "$1"',
+    )
+    sheet = Sheet("y")
+    assert edited(sheet, PLAN) == PLAN
+    assert "step 1 needs `file`, `change` and `reason`" in sheet.text
+
+
+@pytest.mark.parametrize("text", ["[", "summary: x", "summary: x\nsteps: []", "steps: [1]", "- a"])
+def test_from_yaml_refuses_what_is_no_plan(text: str) -> None:
+    """With a ValueError, whatever is wrong."""
+    with pytest.raises(ValueError, match=r"step|while parsing"):
+        from_yaml(text)
+
+
+def test_edit_is_offered_only_where_it_is_allowed(editor: Path) -> None:
+    """The answer carries the edited action and the hash of the plan that was shown."""
+    write(editor, 'sed -i "s/Fix it/Fix both/" "$1"; touch -d "+2 seconds" "$1"')
+    answers = asked(Sheet("e"))([Interrupt("i", QUESTION)])
+    assert answers == {"i": edit(QUESTION, {**PLAN, "summary": "Fix both"})}
+    assert answers["i"]["decisions"][0]["edited_action"]["name"] == "execute_plan"
+    only = {**QUESTION, "review_configs": [{"allowed_decisions": ["approve", "reject"]}]}
+    sheet = Sheet("e", "y")
+    assert asked(sheet)([Interrupt("i", only)])["i"]["decisions"] == [{"type": "approve"}]

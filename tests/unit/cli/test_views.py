@@ -1,0 +1,122 @@
+"""Views of a run: a chat as text, events as objects."""
+
+import base64
+import io
+import json
+from pathlib import Path
+
+from agent.cli.chat_view import ChatView
+from agent.cli.jsonl import JsonView
+from agent.client import (
+    Artifact,
+    Event,
+    Failed,
+    Finished,
+    Interrupt,
+    Interrupted,
+    SandboxNotice,
+    TestReport,
+    Tests,
+    Token,
+    ToolEvent,
+    Update,
+)
+from support.sheet import Sheet
+
+
+def chat(tmp_path: Path, *events: Event) -> list[str]:
+    """Return the lines a chat shows for some events."""
+    sheet = Sheet()
+    view = ChatView(sheet, charts=tmp_path / "charts")
+    for event in events:
+        view.show(event)
+    return [line.rstrip() for line in sheet.text.splitlines()]
+
+
+def test_chat_writes_words_as_they_come_and_a_message_a_paragraph(tmp_path: Path) -> None:
+    """Pieces of one message are one line; the next message begins a new one."""
+    pieces = [Token("Hel", "m", "1"), Token("lo", "m", "1"), Token("Bye", "m", "2"), Finished({})]
+    assert chat(tmp_path, *pieces) == ["Hello", "Bye"]
+
+
+def test_chat_shows_a_message_once(tmp_path: Path) -> None:
+    """A node may put the message it streamed into the state; only what was not streamed is shown then."""
+    events = [Token("Hi", "m", "1"), Token("Hi", "m", "1", whole=True), Token("Yo", "m", "2", whole=True)]
+    assert chat(tmp_path, *events) == ["Hi", "Yo"]
+
+
+def test_chat_shows_code_output_and_result(tmp_path: Path) -> None:
+    """Output that comes in pieces is put together; the value of the last expression follows."""
+    call = '{"code": "print(1)\\n2"}'
+    events = [
+        ToolEvent("start", "run_python", "c", call),
+        ToolEvent("output", "run_python", "c", "1"),
+        ToolEvent("output", "run_python", "c", "\n"),
+        ToolEvent("end", "run_python", "c", "<stdout>\n1\n</stdout>\n<result>\n2\n</result>"),
+    ]
+    assert chat(tmp_path, *events) == ["  run_python", "    print(1)", "    2", "    1", "    2"]
+
+
+def test_chat_shows_an_error_by_its_first_line(tmp_path: Path) -> None:
+    """The traceback is the model's to read."""
+    text = "<error>\nZeroDivisionError: division by zero\nTraceback …\n</error>"
+    assert chat(tmp_path, ToolEvent("end", "run_python", "c", text)) == [
+        "    ZeroDivisionError: division by zero"
+    ]
+
+
+def test_chat_saves_charts_and_says_where(tmp_path: Path) -> None:
+    """One file a chart; results that are no picture are passed over."""
+    png = base64.b64encode(b"\x89PNG").decode()
+    shown = chat(
+        tmp_path,
+        Artifact({"text/plain": "x"}),
+        Artifact({"text/plain": "x", "image/png": png}),
+        Artifact({"image/svg+xml": "<svg/>"}),
+    )
+    assert shown == [f"  chart: {tmp_path}/charts/chart-1.png", f"  chart: {tmp_path}/charts/chart-2.svg"]
+    assert (tmp_path / "charts/chart-1.png").read_bytes() == b"\x89PNG"
+    assert (tmp_path / "charts/chart-2.svg").read_text() == "<svg/>"
+
+
+def test_chat_tells_of_a_lost_sandbox_and_of_a_failure(tmp_path: Path) -> None:
+    """What the user must know is shown, what is routine is not."""
+    events = [
+        SandboxNotice("created", "s1", "A new sandbox was made."),
+        SandboxNotice("replaced", "s2", "Its files are lost."),
+        Failed("no key", "ModelError"),
+    ]
+    assert chat(tmp_path, *events) == [
+        "  sandbox: Its files are lost.",
+        "The run failed: ModelError: no key",
+    ]
+
+
+def test_json_writes_one_object_an_event() -> None:
+    """The kind is the class in snake case; a field of that name is renamed."""
+    file = io.StringIO()
+    view = JsonView(file)
+    for event in (
+        ToolEvent("start", "run_command", "c", "{}"),
+        Tests("baseline", TestReport(1, failing=("t::a",))),
+        Update("plan", {"large": "state"}),
+        Interrupted((Interrupt("i", {"q": 1}),)),
+    ):
+        view.show(event)
+    assert [json.loads(line) for line in file.getvalue().splitlines()] == [
+        {"event": "tool_event", "what": "start", "name": "run_command", "tool_call_id": "c", "text": "{}"},
+        {
+            "event": "tests",
+            "phase": "baseline",
+            "report": {
+                "exit_code": 1,
+                "timed_out": False,
+                "passed": None,
+                "failed": None,
+                "failing": ["t::a"],
+                "output": "",
+            },
+        },
+        {"event": "update", "node": "plan"},
+        {"event": "interrupted", "interrupts": [{"id": "i", "value": {"q": 1}}]},
+    ]
