@@ -19,12 +19,14 @@ import uuid
 
 from e2b_local.agent_client import AgentClient, BoxGoneError
 from e2b_local.box import INBOX, Box, BoxStartError, await_ready
+from e2b_local.config import Limits
 from e2b_local.template import ETC, HOME, USER, Template
 
 _log = logging.getLogger(__name__)
 _RUN_DIR = "/run/e2b"
 _INBOX_PARENT = "/opt/e2b"
-_RUN_BYTES = 64 * 1024 * 1024
+_MB = 1024 * 1024
+_RUN_BYTES = 64 * _MB
 # Above the users of a system, below the ranges of containers and of systemd's dynamic users; and within the
 # 65,536 ids that a container which itself has a user namespace usually gets.
 _UIDS = range(20_000, 60_000)
@@ -84,10 +86,10 @@ class BubblewrapBox:
 class BubblewrapLauncher:
     """Starts boxes under `bwrap`, as root with one unprivileged user id each, else in a user namespace."""
 
-    def __init__(self, template: Template, state_dir: pathlib.Path, disk_mb: int) -> None:
+    def __init__(self, template: Template, state_dir: pathlib.Path, limits: Limits) -> None:
         self._template = template
         self._state_dir = state_dir
-        self._disk_bytes = disk_mb * 1024 * 1024
+        self._limits = limits
         self._root = os.geteuid() == 0
         self._numbers = itertools.count(1)
         self._uids = _free_uids() if self._root else itertools.repeat(1000)
@@ -184,14 +186,15 @@ class BubblewrapLauncher:
         ]
         command += ["--hostname", "e2b.local"]
         if not self._root:
-            command += ["--unshare-user", "--uid", str(uid), "--gid", str(uid)]
+            command += ["--unshare-user", "--disable-userns", "--uid", str(uid), "--gid", str(uid)]
         command += self._mounts(own)
         command += ["--clearenv", "--chdir", HOME]
         variables = self._template.environment(HOME) | {"MPLCONFIGDIR": f"{_RUN_DIR}/matplotlib"}
         for name, value in variables.items():
             command += ["--setenv", name, value]
         agent = [str(self._template.python), "-I", "-S", "-c", _BOOT, "--listen-fd", str(listen_fd)]
-        agent += ["--home", HOME, "--run", _RUN_DIR]
+        agent += ["--home", HOME, "--run", _RUN_DIR, "--memory-mb", str(self._limits.memory_mb)]
+        agent += ["--processes", str(self._limits.processes), "--cpu-s", str(self._limits.cpu_s)]
         if not self._root:
             return [*command, "--", *agent]
         # Made by root, these folders must become the user's before root's powers are given up for good.
@@ -231,8 +234,13 @@ class BubblewrapLauncher:
         # A box boots when it starts; the host's boot id would also tell which host it is on.
         mounts += ["--ro-bind", str(own[2]), "/proc/sys/kernel/random/boot_id"]
         # Everything a sandbox can write is one of these, so that it cannot fill the host's disk.
-        for perms, target in (("0755", "/home"), ("1777", "/tmp"), ("1777", "/dev/shm")):
-            mounts += ["--perms", perms, "--size", str(self._disk_bytes), "--tmpfs", target]
+        disk, shared = self._limits.disk_mb * _MB, self._limits.shared_mb * _MB
+        for perms, size, target in (
+            ("0755", disk, "/home"),
+            ("1777", disk, "/tmp"),
+            ("1777", shared, "/dev/shm"),
+        ):
+            mounts += ["--perms", perms, "--size", str(size), "--tmpfs", target]
         mounts += ["--perms", "0755", "--dir", HOME]
         mounts += ["--perms", "0700", "--size", str(_RUN_BYTES), "--tmpfs", _RUN_DIR]
         # Matplotlib keeps its list of fonts in a folder it must be able to write; the list itself is shared.

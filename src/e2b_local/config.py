@@ -9,6 +9,20 @@ LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 @dataclasses.dataclass(frozen=True)
+class Limits:
+    """What one sandbox may use at most; without isolation none of it is enforced."""
+
+    memory_mb: int = 2048
+    disk_mb: int = 1024
+    """Of /home and of /tmp each; both are memory filesystems."""
+    shared_mb: int = 256
+    processes: int = 512
+    """Processes and threads together."""
+    cpu_s: int = 3600
+    """CPU time of each process; 0 for no limit."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Config:
     """The options of one server; see `e2b-local serve --help` for their meaning."""
 
@@ -18,8 +32,7 @@ class Config:
     isolation: bool
     pool_size: int
     state_dir: pathlib.Path
-    disk_mb: int = 1024
-    memory_mb: int = 2048
+    limits: Limits = Limits()
     max_running: int | None = None
     # E2B's cap on a sandbox's life on its larger plan.
     max_timeout_s: int = 24 * 3600

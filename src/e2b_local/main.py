@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 
 from e2b_local.client import AskError, kill_sandboxes, list_sandboxes
-from e2b_local.config import LOOPBACK, Config
+from e2b_local.config import LOOPBACK, Config, Limits
 from e2b_local.state import StateDir, clear_left_behind
 
 
@@ -49,6 +49,28 @@ def _parser() -> argparse.ArgumentParser:
         "--pool", type=int, default=1, metavar="N", help="warm sandboxes kept ready (default 1; 0 for none)"
     )
     serve.add_argument("--max-running", type=int, metavar="N", help="most sandboxes that may run at once")
+    defaults = Limits()
+    serve.add_argument(
+        "--memory-mb", type=int, default=defaults.memory_mb, help="memory of a sandbox (default %(default)s)"
+    )
+    serve.add_argument(
+        "--disk-mb",
+        type=int,
+        default=defaults.disk_mb,
+        help="size of a sandbox's /home and of its /tmp, which are kept in memory (default %(default)s)",
+    )
+    serve.add_argument(
+        "--processes",
+        type=int,
+        default=defaults.processes,
+        help="processes and threads of a sandbox (default %(default)s)",
+    )
+    serve.add_argument(
+        "--cpu-s",
+        type=int,
+        default=defaults.cpu_s,
+        help="CPU seconds of each process of a sandbox, 0 for no limit (default %(default)s)",
+    )
     serve.add_argument("--verbose", action="store_true", help="log more")
     commands.add_parser(
         "list",
@@ -93,6 +115,12 @@ def _serve(arguments: argparse.Namespace) -> int:
         isolation=not arguments.no_isolation,
         pool_size=max(0, arguments.pool),
         state_dir=state.path,
+        limits=Limits(
+            memory_mb=arguments.memory_mb,
+            disk_mb=arguments.disk_mb,
+            processes=arguments.processes,
+            cpu_s=arguments.cpu_s,
+        ),
         max_running=arguments.max_running,
     )
     try:

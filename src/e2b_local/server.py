@@ -113,7 +113,7 @@ def _launcher(config: Config) -> tuple[Launcher, Template]:
             flush=True,
         )
         return PlainLauncher(template, config.state_dir), template
-    launcher = BubblewrapLauncher(template, config.state_dir, config.disk_mb)
+    launcher = BubblewrapLauncher(template, config.state_dir, config.limits)
     try:
         launcher.prepare()
     except BoxStartError as exc:

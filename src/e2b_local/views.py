@@ -38,8 +38,8 @@ def listed(sandbox: Sandbox, config: Config) -> dict[str, Any]:
         "endAt": sandbox.end_at.isoformat(),
         "envdVersion": ENVD_VERSION,
         "cpuCount": CPU_COUNT,
-        "memoryMB": config.memory_mb,
-        "diskSizeMB": config.disk_mb,
+        "memoryMB": config.limits.memory_mb,
+        "diskSizeMB": config.limits.disk_mb,
         "state": sandbox.state.value,
         "metadata": sandbox.request.metadata,
     }

@@ -11,7 +11,10 @@ import sys
 
 from .agent import Agent
 from .family import adopt_orphans, signal_all
+from .limits import limit_processes, watch_memory
 from .paths import Paths
+
+_MB = 1024 * 1024
 
 
 async def _run(arguments: argparse.Namespace) -> None:
@@ -26,7 +29,7 @@ async def _run(arguments: argparse.Namespace) -> None:
     else:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         loop.add_signal_handler(signal.SIGTERM, over.set)
-    agent = Agent(Paths(arguments.home), arguments.run)
+    agent = Agent(Paths(arguments.home), arguments.run, arguments.cpu_s)
     server = await asyncio.start_unix_server(agent.serve, sock=listener, limit=1024 * 1024)
     # Standard input is the server's end of a pipe: when it closes, the server is gone.
     lifeline = asyncio.StreamReader()
@@ -34,7 +37,10 @@ async def _run(arguments: argparse.Namespace) -> None:
     print("ready", flush=True)  # noqa: T201 - the server reads it
     stopped = asyncio.create_task(over.wait())
     closed = asyncio.create_task(lifeline.read(1))
+    watch = asyncio.create_task(watch_memory(arguments.memory_mb * _MB)) if arguments.memory_mb else None
     await asyncio.wait({stopped, closed}, return_when=asyncio.FIRST_COMPLETED)
+    if watch is not None:
+        watch.cancel()
     server.close()
     signal_all(signal.SIGKILL)
     os._exit(0)
@@ -45,8 +51,14 @@ def _main() -> None:
     parser.add_argument("--listen-fd", type=int, required=True)
     parser.add_argument("--home", required=True)
     parser.add_argument("--run", required=True)
+    parser.add_argument("--memory-mb", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=0)
+    parser.add_argument("--cpu-s", type=int, default=0)
+    arguments = parser.parse_args()
     adopt_orphans()
-    asyncio.run(_run(parser.parse_args()))
+    if arguments.processes:
+        limit_processes(memory_bytes=arguments.memory_mb * _MB, processes=arguments.processes)
+    asyncio.run(_run(arguments))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from .paths import Paths
 from .processes import Processes
 from .reaper import Reaper
 from .relay import connect_port
-from .wire import Channel, Message, OpError
+from .wire import CHUNK_BYTES, Channel, Message, OpError
 
 Unary = Callable[[Message], Awaitable[Message]]
 Streaming = Callable[[Message, Channel], Awaitable[Message]]
@@ -27,13 +27,13 @@ Streaming = Callable[[Message, Channel], Awaitable[Message]]
 class Agent:
     """Answers operations: a request, then what the operation streams, then `{"ok": …}` or `{"error": …}`."""
 
-    def __init__(self, paths: Paths, run_dir: str) -> None:
+    def __init__(self, paths: Paths, run_dir: str, cpu_s: int) -> None:
         self._environment = dict(os.environ)
-        self._contexts = Contexts(paths, run_dir, lambda: self._environment)
+        self._contexts = Contexts(paths, run_dir, lambda: self._environment, cpu_s)
         reaper = Reaper()
         reaper.install()
         files = Files(paths)
-        self._processes = processes = Processes(paths, reaper, lambda: self._environment)
+        self._processes = processes = Processes(paths, reaper, lambda: self._environment, cpu_s)
         archive = Archive([paths.home, os.environ.get("TMPDIR", "/tmp")], reaper)
         self._unary: dict[str, Unary] = {
             "configure": self._configure,
@@ -73,6 +73,10 @@ class Agent:
             request = await channel.receive()
             if isinstance(request, dict):
                 await channel.send(await self._answer(request, channel))
+                # The server may still be sending: closing now would lose the answer on its side.
+                writer.write_eof()
+                while await reader.read(CHUNK_BYTES):
+                    pass
         except (ConnectionError, OpError):
             pass  # the server hung up: what it asked for goes on or has ended as the operation defines
         finally:

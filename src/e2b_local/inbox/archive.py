@@ -20,6 +20,8 @@ class Archive:
 
     def __init__(self, folders: list[str], reaper: Reaper) -> None:
         self._folders = folders
+        # What is there at the start is not the user's: the way to a Python that is mounted below.
+        self._given = {folder: frozenset(os.listdir(folder)) for folder in folders}
         self._reaper = reaper
 
     async def pack(self, request: Message, channel: Channel) -> Message:
@@ -30,7 +32,11 @@ class Archive:
         names = []
         for number, folder in enumerate(self._folders):
             command.append(f"--transform=s,^{folder.lstrip('/')},{number},S")
-            names += [f"{folder.lstrip('/')}/{name}" for name in os.listdir(folder)]
+            names += [
+                f"{folder.lstrip('/')}/{name}"
+                for name in os.listdir(folder)
+                if name not in self._given[folder]
+            ]
         with tempfile.TemporaryFile() as listing:
             listing.write(b"".join(os.fsencode(name) + b"\0" for name in names))
             listing.seek(0)

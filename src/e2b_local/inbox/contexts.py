@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from .languages import command, reset_variables, set_variables
+from .limits import limit_cpu
 from .paths import Paths
 from .wire import Channel, Message, OpError
 
@@ -38,10 +39,13 @@ class Context:
 class Contexts:
     """The contexts of this sandbox; the default one of a language starts with its first use."""
 
-    def __init__(self, paths: Paths, run_dir: str, environment: Callable[[], Mapping[str, str]]) -> None:
+    def __init__(
+        self, paths: Paths, run_dir: str, environment: Callable[[], Mapping[str, str]], cpu_s: int
+    ) -> None:
         self._paths = paths
         self._run_dir = run_dir
         self._environment = environment
+        self._cpu_s = cpu_s
         self._contexts: dict[str, Context] = {}
         self._defaults: dict[str, asyncio.Task[Context]] = {}
 
@@ -198,11 +202,14 @@ class Contexts:
 
         argv = command(language)
         try:
-            return await Kernel.start(
+            kernel = await Kernel.start(
                 argv, folder, kernel_environment(self._environment(), self._run_dir), self._run_dir
             )
         except KernelDiedError as exc:
             raise OpError("internal", f"Failed to create context: {exc}") from exc
+        if kernel.pid is not None:
+            limit_cpu(kernel.pid, self._cpu_s)
+        return kernel
 
 
 async def _acquire(lock: asyncio.Lock, channel: Channel) -> None:

@@ -65,6 +65,11 @@ class Kernel:
         return kernel
 
     @property
+    def pid(self) -> int | None:
+        """The id of the kernel's process, None once it is gone."""
+        return getattr(getattr(self._manager.provisioner, "process", None), "pid", None)
+
+    @property
     def alive(self) -> bool:
         """Whether the kernel's process still exists."""
         process = getattr(self._manager.provisioner, "process", None)

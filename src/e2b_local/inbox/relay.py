@@ -30,7 +30,8 @@ async def connect_port(request: Message, channel: Channel) -> Message:
         await asyncio.gather(_copy(channel.reader, writer), _copy(reader, channel.writer))
     finally:
         writer.close()
-    return {}
+    # The channel was the connection itself: there is no room for an answer on it.
+    raise ConnectionAbortedError
 
 
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
