@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import pathlib
 import secrets
@@ -192,7 +193,7 @@ async def test_links_and_dots_do_not_lead_out(sandbox: AsyncSandbox) -> None:
 async def test_the_agent_cannot_be_ended_from_inside(sandbox: AsyncSandbox) -> None:
     """Process 1 survives every signal, cannot be traced, and the sandbox goes on."""
     await _shell(sandbox, "kill -9 1; kill -TERM 1; kill -INT 1; kill -STOP 1; kill -SEGV 1; kill -ABRT 1")
-    with pytest.raises(SandboxException):  # it ends the command itself too
+    with contextlib.suppress(CommandExitException):  # it may or may not end the command itself
         await sandbox.commands.run("kill -9 -1")
     tried = await _shell(
         sandbox,
