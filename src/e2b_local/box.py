@@ -25,6 +25,13 @@ class Box(Protocol):
     async def thaw(self) -> None:
         """Let every process go on."""
 
+    async def set_internet(self, allowed: bool) -> None:
+        """Open or close the way to the internet.
+
+        Raises:
+            ApiError: it cannot be; what was open before still is.
+        """
+
     async def kill(self) -> None:
         """End every process of the box at once and free what it held; calling it again does nothing."""
 

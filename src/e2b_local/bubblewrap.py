@@ -20,6 +20,8 @@ import uuid
 from e2b_local.agent_client import AgentClient, BoxGoneError
 from e2b_local.box import INBOX, Box, BoxStartError, await_ready
 from e2b_local.config import Limits
+from e2b_local.errors import ApiError
+from e2b_local.internet import NAME_SERVER, Internet, installed
 from e2b_local.template import ETC, HOME, USER, Template
 
 _log = logging.getLogger(__name__)
@@ -49,6 +51,7 @@ class BubblewrapBox:
         self._init = os.pidfd_open(init_pid)
         self._socket_path = socket_path
         self._stderr = stderr
+        self._internet = Internet(init_pid, self.agent, socket_path.parent)
         self._watch = asyncio.create_task(self._wait())
 
     async def freeze(self) -> None:
@@ -65,6 +68,15 @@ class BubblewrapBox:
         with contextlib.suppress(BoxGoneError):
             await self.agent.call("thaw")
 
+    async def set_internet(self, allowed: bool) -> None:
+        """Attach `pasta` to the box's network, or take it away."""
+        if not allowed:
+            await self._internet.close()
+        elif not installed():
+            raise ApiError(400, "internet access needs pasta on the server: apt-get install passt")
+        else:
+            await self._internet.open()
+
     async def kill(self) -> None:
         """Kill process 1: the kernel kills the rest of its namespace with it."""
         self._signal(signal.SIGKILL)
@@ -80,6 +92,7 @@ class BubblewrapBox:
         self.ended.set()
         os.close(self._init)
         self._stderr.cancel()
+        await self._internet.close()
         self._socket_path.unlink(missing_ok=True)
 
 
@@ -114,8 +127,18 @@ class BubblewrapLauncher:
         (self._etc / "hosts").write_text("127.0.0.1 localhost e2b.local\n::1 localhost\n")
         (self._etc / "hostname").write_text("e2b.local\n")
         (self._etc / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files dns\n")
-        (self._etc / "resolv.conf").write_text("")
-        probe = ["bwrap", "--ro-bind", "/", "/", "--unshare-pid", "--unshare-net", "--proc", "/proc", "true"]
+        (self._etc / "resolv.conf").write_text(f"nameserver {NAME_SERVER}\n")
+        probe = [
+            "bwrap",
+            "--ro-bind",
+            "/",
+            "/",
+            "--unshare-pid",
+            "--unshare-net",
+            "--proc",
+            "/proc",
+            "/bin/true",
+        ]
         result = subprocess.run(probe, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             raise BoxStartError(f"bubblewrap cannot make namespaces here ({result.stderr.strip()})")

@@ -14,6 +14,7 @@ from starlette.routing import Route, Router
 from e2b_local.config import Config
 from e2b_local.errors import ApiError
 from e2b_local.idempotency import Idempotency
+from e2b_local.internet import wanted
 from e2b_local.listing import listed_page
 from e2b_local.registry import DEFAULT_TIMEOUT_S, Registry
 from e2b_local.sandbox import Lifecycle, Request, Sandbox, State
@@ -46,6 +47,7 @@ class ControlPlane:
             ("POST", "/sandboxes/{id}/refreshes", self._refresh),
             ("POST", "/sandboxes/{id}/timeout", self._timeout),
             ("POST", "/sandboxes/{id}/pause", self._pause),
+            ("PUT", "/sandboxes/{id}/network", self._network),
             ("POST", "/sandboxes/{id}/fork", self._fork),
             ("POST", "/sandboxes/{id}/snapshots", self._snapshot),
             ("GET", "/snapshots", self._snapshots),
@@ -114,6 +116,13 @@ class ControlPlane:
     async def _pause(self, request: HttpRequest) -> Response:
         memory = (await _body(request)).get("memory") is not False
         await self._registry.pause(request.path_params["id"], memory=memory)
+        return Response(status_code=204)
+
+    async def _network(self, request: HttpRequest) -> Response:
+        body = await _body(request)
+        # An update replaces what was set before: without a word about it there is no access.
+        given = body.get("allow_internet_access", body.get("allowInternetAccess"))
+        await self._registry.set_internet(request.path_params["id"], bool(wanted(body, given)))
         return Response(status_code=204)
 
     async def _fork(self, request: HttpRequest) -> Response:
@@ -194,7 +203,6 @@ def _creation(body: dict[str, Any]) -> Request:
     for name, pairs in (("metadata", metadata), ("envVars", envs)):
         if not isinstance(pairs, dict) or not all(isinstance(value, str) for value in pairs.values()):
             raise ApiError(400, f"{name} is not an object of strings")
-    internet = body.get("allow_internet_access")
     network = body.get("network") or {}
     if not isinstance(network, dict):
         raise ApiError(400, "network is not an object")
@@ -209,7 +217,7 @@ def _creation(body: dict[str, Any]) -> Request:
             keep_memory=body.get("autoPauseMemory") is not False,
             auto_resume=bool((body.get("autoResume") or {}).get("enabled")),
         ),
-        internet=internet,
+        internet=wanted(network, body.get("allow_internet_access")),
         public_traffic=network.get("allowPublicTraffic") is not False,
     )
 

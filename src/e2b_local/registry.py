@@ -55,6 +55,14 @@ class Registry:
         _log.info("created %s (timeout %d s, %s)", sandbox.id, request.timeout_s, told)
         return sandbox
 
+    async def set_internet(self, sandbox_id: str, allowed: bool) -> None:
+        """Open or close a running sandbox's way to the internet."""
+        sandbox = self.find(sandbox_id)
+        async with sandbox.lock:
+            self._check_running(sandbox)
+            await sandbox.box.set_internet(allowed)
+            sandbox.request = dataclasses.replace(sandbox.request, internet=allowed)
+
     async def snapshot(self, sandbox_id: str, name: str | None) -> Snapshot:
         """Keep a running sandbox's files; its processes stand still meanwhile and go on afterwards."""
         sandbox = self.find(sandbox_id)

@@ -17,7 +17,7 @@ from .files import Files
 from .paths import Paths
 from .processes import Processes
 from .reaper import Reaper
-from .relay import connect_port
+from .relay import connect_port, network
 from .wire import CHUNK_BYTES, Channel, Message, OpError
 
 Unary = Callable[[Message], Awaitable[Message]]
@@ -39,6 +39,7 @@ class Agent:
             "configure": self._configure,
             "freeze": self._freeze,
             "thaw": self._thaw,
+            "network": network,
             "stat": files.stat,
             "list": files.list_dir,
             "make_dir": files.make_dir,

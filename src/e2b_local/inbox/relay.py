@@ -34,6 +34,12 @@ async def connect_port(request: Message, channel: Channel) -> Message:
     raise ConnectionAbortedError
 
 
+async def network(request: Message) -> Message:
+    """Tell whether there is a way out of this sandbox: a default route."""
+    with open("/proc/net/route") as file:
+        return {"route": any(line.split()[1] == "00000000" for line in file.readlines()[1:])}
+
+
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
     with contextlib.suppress(ConnectionError):
         while piece := await source.read(_PIECE_BYTES):
