@@ -1,4 +1,4 @@
-"""The routes for tests: faults, and the sudden death of a sandbox. Loopback clients with the key only."""
+"""Routes for tests: faults, sudden deaths, the pool. For clients on this machine that have the key."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ class Admin:
             case ("DELETE", "faults"):
                 self._faults.clear()
                 return Response(status_code=204)
+            case ("GET", "pool"):
+                return JSONResponse({"ready": self._registry.warm})
             case ("POST", "sandboxes", sandbox_id, "die"):
                 # As if all its processes had ended by themselves; the registry learns of it as it would then.
                 await self._registry.find(sandbox_id).box.kill()

@@ -25,6 +25,11 @@ class Pool:
         self._filling: asyncio.Task[None] | None = None
         self._closed = False
 
+    @property
+    def ready(self) -> int:
+        """How many warm boxes wait."""
+        return len(self._ready)
+
     def start(self) -> None:
         """Begin to fill in the background."""
         if self._size and not self._closed and self._filling is None and len(self._ready) < self._size:

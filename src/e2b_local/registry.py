@@ -96,6 +96,11 @@ class Registry:
             items.append(each)
         return items
 
+    @property
+    def warm(self) -> int:
+        """How many boxes of the pool are ready."""
+        return self._pool.ready
+
     def find(self, sandbox_id: str) -> Sandbox:
         """Return a sandbox that is running or paused.
 

@@ -64,6 +64,10 @@ class E2BLocal:
         """Take all faults back."""
         self._admin("DELETE", "faults")
 
+    def warm(self) -> int:
+        """Return how many sandboxes the pool has ready."""
+        return int(json.loads(self._admin("GET", "pool"))["ready"])
+
     def die(self, sandbox_id: str) -> None:
         """End all processes of a sandbox at once, as if they had ended by themselves."""
         self._admin("POST", f"sandboxes/{sandbox_id}/die")

@@ -9,17 +9,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import zmq
+from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 
 from .results import error, line_of
 
 _START_TIMEOUT_S = 120.0
-_PROBE_INTERVAL_S = 0.2
+_PROBE_INTERVAL_S = 0.1
+_DELIMITER = b"<IDS|MSG>"
 _numbers = itertools.count(1)
 
 
@@ -32,11 +36,19 @@ class Kernel:
 
     def __init__(self, manager: AsyncKernelManager) -> None:
         self._manager = manager
-        self._client = manager.client()
+        # The blocking client sends; what arrives is read here whenever its sockets have something. Reading
+        # through the asynchronous client costs a cell several milliseconds.
+        self._client = BlockingKernelClient()
+        self._client.load_connection_info(manager.get_connection_info())
         self._client.start_channels(stdin=False, hb=False)
+        self._output: zmq.Socket[bytes] = self._client.iopub_channel.socket
+        self._replies: zmq.Socket[bytes] = self._client.shell_channel.socket
         self._executions: dict[str, asyncio.Queue[dict[str, Any] | None]] = {}
         self._ready = asyncio.Event()
-        self._readers = [asyncio.create_task(self._read_output()), asyncio.create_task(self._read_replies())]
+        self._stopped = False
+        loop = asyncio.get_running_loop()
+        for each in (self._output, self._replies):
+            loop.add_reader(each.fileno(), self._read)
 
     @classmethod
     async def start(cls, argv: list[str], cwd: str, environment: Mapping[str, str], run_dir: str) -> Kernel:
@@ -82,6 +94,7 @@ class Kernel:
         )
         if not silent:
             self._executions[identifier] = asyncio.Queue()
+        self._look()
         return identifier
 
     async def next_line(self, identifier: str) -> dict[str, Any] | None:
@@ -111,8 +124,10 @@ class Kernel:
 
     async def stop(self) -> None:
         """Kill the kernel and all in its process group."""
-        for reader in self._readers:
-            reader.cancel()
+        loop = asyncio.get_running_loop()
+        for each in (self._output, self._replies):
+            loop.remove_reader(each.fileno())
+        self._stopped = True
         self._client.stop_channels()
         with contextlib.suppress(Exception):
             await self._manager.shutdown_kernel(now=True)
@@ -127,35 +142,63 @@ class Kernel:
             if asyncio.get_running_loop().time() > deadline:
                 raise KernelDiedError("the kernel did not answer in time")
             self._client.kernel_info()
+            self._look()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ready.wait(), _PROBE_INTERVAL_S)
 
-    async def _read_output(self) -> None:
-        while True:
-            message = await self._client.get_iopub_msg()
-            kind = message["msg_type"]
-            if kind == "status" and message["parent_header"].get("msg_type") == "kernel_info_request":
-                self._ready.set()
-            queue = self._executions.get(message["parent_header"].get("msg_id", ""))
-            if queue is None:
-                continue
-            if kind == "status":
-                if message["content"]["execution_state"] == "idle":
-                    queue.put_nowait(None)
-                continue
-            line = line_of(message)
-            if line is not None:
-                queue.put_nowait(line)
+    def _look(self) -> None:
+        # Sending may swallow the change that the descriptor would have told of.
+        asyncio.get_running_loop().call_soon(self._read)
 
-    async def _read_replies(self) -> None:
-        while True:
-            message = await self._client.get_shell_msg()
+    def _read(self) -> None:
+        # The descriptor of a zmq socket tells only that something has changed: all there is must be taken.
+        if self._stopped:
+            return
+        for message in _received(self._output):
+            self._take_output(message)
+        for message in _received(self._replies):
             # An aborted request (queued behind a failing one) produces no output at all.
             if message["content"].get("status") in ("aborted", "abort"):
-                queue = self._executions.get(message["parent_header"].get("msg_id", ""))
-                if queue is not None:
-                    queue.put_nowait(error("ExecutionAborted", "Execution was aborted"))
-                    queue.put_nowait(None)
+                self._finish(message, error("ExecutionAborted", "Execution was aborted"))
+
+    def _take_output(self, message: dict[str, Any]) -> None:
+        kind = message["msg_type"]
+        if kind == "status":
+            if message["parent_header"].get("msg_type") == "kernel_info_request":
+                self._ready.set()
+            if message["content"]["execution_state"] == "idle":
+                self._finish(message)
+            return
+        queue = self._executions.get(message["parent_header"].get("msg_id", ""))
+        line = line_of(message) if queue is not None else None
+        if queue is not None and line is not None:
+            queue.put_nowait(line)
+
+    def _finish(self, message: dict[str, Any], last: dict[str, Any] | None = None) -> None:
+        queue = self._executions.get(message["parent_header"].get("msg_id", ""))
+        if queue is None:
+            return
+        if last is not None:
+            queue.put_nowait(last)
+        queue.put_nowait(None)
+
+
+def _received(socket: zmq.Socket[bytes]) -> Iterator[dict[str, Any]]:
+    while True:
+        try:
+            frames = socket.recv_multipart(zmq.NOBLOCK)
+        except zmq.Again:
+            return
+        # Routing ids, a delimiter, a signature, then header, parent header, metadata, content. The signature
+        # is not checked: whoever could reach this socket could run code as this user anyway.
+        start = frames.index(_DELIMITER) + 2
+        header, parent, _metadata, content = (json.loads(frame) for frame in frames[start : start + 4])
+        yield {
+            "header": header,
+            "msg_type": header["msg_type"],
+            "parent_header": parent,
+            "content": content,
+        }
 
 
 def kernel_environment(base: Mapping[str, str], run_dir: str) -> dict[str, str]:

@@ -17,6 +17,7 @@ _OPEN_FILES = 8192
 _CHECK_S = 1.0
 # Above half of the limit a greedy program may be at the whole within the second.
 _CHECK_OFTEN_S = 0.1
+_CHECK_IDLE_S = 4.0
 
 
 def limit_processes(*, memory_bytes: int, processes: int) -> None:
@@ -46,6 +47,7 @@ def limit_cpu(pid: int, cpu_s: int) -> None:
 async def watch_memory(limit_bytes: int) -> None:
     """Kill the largest process whenever all of them together use more than the limit; never returns."""
     page = os.sysconf("SC_PAGE_SIZE")
+    before, wait_s = 0, _CHECK_S
     while True:
         used = {pid: pages * page for pid, pages in _private_pages().items()}
         total = sum(used.values())
@@ -56,7 +58,14 @@ async def watch_memory(limit_bytes: int) -> None:
                 with contextlib.suppress(OSError):
                     os.kill(largest, signal.SIGKILL)
                 print(f"killed process {largest}: over the memory limit", file=sys.stderr)  # noqa: T201
-        await asyncio.sleep(_CHECK_OFTEN_S if total > limit_bytes / 2 else _CHECK_S)
+        if total > limit_bytes / 2:
+            wait_s = _CHECK_OFTEN_S
+        elif total == before:
+            wait_s = min(2 * wait_s, _CHECK_IDLE_S)  # nothing moves: an idle sandbox should cost nothing
+        else:
+            wait_s = _CHECK_S
+        before = total
+        await asyncio.sleep(wait_s)
 
 
 def _private_pages() -> dict[int, int]:

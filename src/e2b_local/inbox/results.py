@@ -46,7 +46,11 @@ def line_of(message: dict[str, Any]) -> dict[str, Any] | None:
     match message["msg_type"]:
         case "stream":
             # The date of the message, as E2B's own server sends it.
-            return {"type": content["name"], "text": content["text"], "timestamp": _date(message)}
+            return {
+                "type": content["name"],
+                "text": content["text"],
+                "timestamp": message["header"].get("date", ""),
+            }
         case "display_data":
             return result(content["data"], main=False)
         case "execute_result":
@@ -63,8 +67,3 @@ def _unquoted(text: str) -> str:
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
         return text[1:-1]
     return text
-
-
-def _date(message: dict[str, Any]) -> str:
-    date = message["header"].get("date")
-    return date.isoformat() if hasattr(date, "isoformat") else str(date)

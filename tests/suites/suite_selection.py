@@ -1,0 +1,31 @@
+"""Pytest plugin for the suites: leaves out what deselected.txt names."""
+
+from __future__ import annotations
+
+import fnmatch
+import pathlib
+
+import pytest
+
+_LIST = pathlib.Path(__file__).parent / "deselected.txt"
+
+
+def patterns() -> dict[str, str]:
+    """Return the patterns of node ids with the reason of each."""
+    found: dict[str, str] = {}
+    reason = ""
+    for line in _LIST.read_text().splitlines():
+        if line.startswith("#"):
+            reason = line.lstrip("# ")
+        elif line.strip():
+            found[line.strip()] = reason
+    return found
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what a pattern names; each needs a reason."""
+    listed = patterns()
+    assert all(listed.values()), "every pattern needs a reason above it"
+    out = [item for item in items if any(fnmatch.fnmatch(item.nodeid, pattern) for pattern in listed)]
+    config.hook.pytest_deselected(items=out)
+    items[:] = [item for item in items if item not in out]
