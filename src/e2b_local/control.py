@@ -16,6 +16,7 @@ from e2b_local.errors import ApiError
 from e2b_local.idempotency import Idempotency
 from e2b_local.internet import wanted
 from e2b_local.listing import listed_page
+from e2b_local.metrics import samples
 from e2b_local.registry import DEFAULT_TIMEOUT_S, Registry
 from e2b_local.sandbox import Lifecycle, Request, Sandbox, State
 from e2b_local.template import NAMES
@@ -48,6 +49,7 @@ class ControlPlane:
             ("POST", "/sandboxes/{id}/timeout", self._timeout),
             ("POST", "/sandboxes/{id}/pause", self._pause),
             ("PUT", "/sandboxes/{id}/network", self._network),
+            ("GET", "/sandboxes/{id}/metrics", self._metrics),
             ("POST", "/sandboxes/{id}/fork", self._fork),
             ("POST", "/sandboxes/{id}/snapshots", self._snapshot),
             ("GET", "/snapshots", self._snapshots),
@@ -117,6 +119,17 @@ class ControlPlane:
         memory = (await _body(request)).get("memory") is not False
         await self._registry.pause(request.path_params["id"], memory=memory)
         return Response(status_code=204)
+
+    async def _metrics(self, request: HttpRequest) -> Response:
+        sandbox = self._registry.find(request.path_params["id"])
+        start, end = (request.query_params.get(name, "") for name in ("start", "end"))
+        found = await samples(
+            sandbox,
+            self._config,
+            int(start) if start.isdigit() else None,
+            int(end) if end.isdigit() else None,
+        )
+        return JSONResponse(found)
 
     async def _network(self, request: HttpRequest) -> Response:
         body = await _body(request)

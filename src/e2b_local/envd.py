@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import json
 from collections.abc import AsyncGenerator
 
 from starlette.requests import Request
@@ -22,6 +21,8 @@ PORT = 49983
 _UNAUTHORIZED = "unauthorized access, please provide a valid access token or method signing if supported"
 # Used when the client names no interval of its own.
 _KEEPALIVE_S = 90.0
+_PROCESS_KEEPALIVE = b'{"event": {"keepalive": {}}}'
+_WATCH_KEEPALIVE = b'{"keepalive": {}}'
 
 _UNARY = {
     "/filesystem.Filesystem/Stat": "stat",
@@ -29,6 +30,9 @@ _UNARY = {
     "/filesystem.Filesystem/MakeDir": "make_dir",
     "/filesystem.Filesystem/Move": "move",
     "/filesystem.Filesystem/Remove": "remove",
+    "/filesystem.Filesystem/CreateWatcher": "watcher_create",
+    "/filesystem.Filesystem/GetWatcherEvents": "watcher_fetch",
+    "/filesystem.Filesystem/RemoveWatcher": "watcher_remove",
     "/process.Process/List": "process_list",
     "/process.Process/SendSignal": "process_signal",
     "/process.Process/SendInput": "process_input",
@@ -36,6 +40,7 @@ _UNARY = {
     "/process.Process/Update": "process_update",
 }
 _STREAMS = {
+    "/filesystem.Filesystem/WatchDir": "watch",
     "/process.Process/Start": "process_start",
     "/process.Process/Connect": "process_connect",
 }
@@ -115,7 +120,7 @@ async def _stream(sandbox: Sandbox, request: Request, op: str) -> Response:
         sandbox,
         _events(sandbox, op, {**message, "timeout_ms": connect.timeout_ms(request)}),
         media_type=connect.STREAM_TYPE,
-        keepalive=connect.envelope(json.dumps({"event": {"keepalive": {}}}).encode()),
+        keepalive=connect.envelope(_WATCH_KEEPALIVE if op == "watch" else _PROCESS_KEEPALIVE),
         interval_s=float(interval) if interval.isdigit() and int(interval) > 0 else _KEEPALIVE_S,
         last_words=_last_words,
     )

@@ -25,9 +25,12 @@ class StateDir:
 
     def __init__(self) -> None:
         self.path = pathlib.Path(tempfile.mkdtemp(prefix=_PREFIX))
-        self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        # Held until this process ends, however it ends.
+        # Named only once it is held, lest a server that starts just now takes this folder for an abandoned
+        # one; and held until this process ends, however it ends.
+        unnamed = self.path / f"{_LOCK}.new"
+        self._lock = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
+        unnamed.rename(self.path / _LOCK)
 
     def remove(self) -> None:
         """Remove the folder and all it holds."""

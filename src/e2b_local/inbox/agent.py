@@ -18,6 +18,8 @@ from .paths import Paths
 from .processes import Processes
 from .reaper import Reaper
 from .relay import connect_port, network
+from .usage import usage
+from .watching import Watching
 from .wire import CHUNK_BYTES, Channel, Message, OpError
 
 Unary = Callable[[Message], Awaitable[Message]]
@@ -33,6 +35,7 @@ class Agent:
         reaper = Reaper()
         reaper.install()
         files = Files(paths)
+        watching = Watching(paths)
         self._processes = processes = Processes(paths, reaper, lambda: self._environment, cpu_s)
         archive = Archive([paths.home, os.environ.get("TMPDIR", "/tmp")], reaper)
         self._unary: dict[str, Unary] = {
@@ -40,11 +43,15 @@ class Agent:
             "freeze": self._freeze,
             "thaw": self._thaw,
             "network": network,
+            "usage": usage,
             "stat": files.stat,
             "list": files.list_dir,
             "make_dir": files.make_dir,
             "move": files.move,
             "remove": files.remove,
+            "watcher_create": watching.create,
+            "watcher_fetch": watching.fetch,
+            "watcher_remove": watching.remove,
             "process_list": processes.listing,
             "process_signal": processes.signal,
             "process_input": processes.input,
@@ -59,6 +66,7 @@ class Agent:
         self._streaming: dict[str, Streaming] = {
             "read": files.read,
             "write": files.write,
+            "watch": watching.watch,
             "process_start": processes.start,
             "process_connect": processes.connect,
             "archive": archive.pack,
