@@ -6,8 +6,11 @@ It runs in the user's namespace, so it defines one function and removes it again
 
 def _install() -> None:
     import sys
+    from importlib.abc import MetaPathFinder
+    from importlib.util import find_spec
     from typing import Any
 
+    from IPython.core.display_functions import display as show
     from IPython.core.formatters import BaseFormatter, JSONFormatter
     from IPython.core.getipython import get_ipython
     from traitlets.traitlets import ObjectName, Unicode
@@ -64,11 +67,38 @@ def _install() -> None:
                     pass
             return super().__call__(obj)
 
+    class ShowSavedImages(MetaPathFinder):
+        """Have images displayed when they are saved to a named file, once a program imports Pillow."""
+
+        def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+            if name != "PIL.Image":
+                return None
+            sys.meta_path.remove(self)
+            spec = find_spec(name)
+            loader: Any = spec.loader if spec is not None else None
+            if loader is not None:
+                load = loader.exec_module
+
+                def load_and_wrap(module: Any) -> None:
+                    load(module)
+                    save = module.Image.save
+
+                    def save_and_show(image: Any, fp: Any, format: str | None = None, **options: Any) -> None:
+                        if isinstance(fp, str):
+                            show(image)  # type: ignore[no-untyped-call,unused-ignore]
+                        save(image, fp, format, **options)
+
+                    module.Image.save = save_and_show
+
+                loader.exec_module = load_and_wrap
+            return spec
+
     shell: Any = get_ipython()  # type: ignore[no-untyped-call,unused-ignore]
     display = shell.display_formatter
     display.formatters["e2b/data"] = DataFormatter(parent=display)
     display.formatters["e2b/chart"] = ChartFormatter(parent=display)
     display.formatters["application/json"] = ListFormatter(parent=display)
+    sys.meta_path.insert(0, ShowSavedImages())
     # The option of the same name does not reach the printer of tracebacks that exists already.
     shell.run_line_magic("colors", "nocolor")
 

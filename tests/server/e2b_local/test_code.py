@@ -57,6 +57,14 @@ async def test_results_come_in_every_format(sandbox: AsyncSandbox) -> None:
     assert (await sandbox.run_code("'text'")).text == "text"
 
 
+async def test_a_saved_image_is_shown(sandbox: AsyncSandbox) -> None:
+    """As in E2B's template, an image saved to a named file is a result too."""
+    code = "from PIL import Image\nImage.new('RGB', (4, 4)).save('dot.png')\nopen('dot.png', 'rb').read(4)"
+    image, value = (await sandbox.run_code(code)).results
+    assert image.png is not None
+    assert value.text == "b'\\x89PNG'"
+
+
 async def test_contexts_are_apart(sandbox: AsyncSandbox) -> None:
     """Each context has its own variables and folder; a removed one is gone."""
     await sandbox.files.make_dir("work")
