@@ -149,6 +149,7 @@ class Files:
             raise OpError("invalid_argument", f"path is a directory: '{request['path']}'")
         doing = f"error writing file '{request['path']}'"
         metadata: dict[str, str] = request.get("metadata") or {}
+        fresh = not os.path.lexists(path)
         try:
             os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
             descriptor = os.open(
@@ -157,6 +158,8 @@ class Files:
         except OSError as exc:
             raise named(exc, doing) from exc
         try:
+            if fresh:
+                os.fchmod(descriptor, 0o644)  # whatever the mask is; watchers are told, as with E2B's daemon
             while isinstance(piece := await channel.receive(), bytes):
                 view = memoryview(piece)
                 while view:

@@ -130,6 +130,10 @@ class Processes:
             raise OpError("invalid_argument", f"cwd '{given.get('cwd')}' does not exist")
         environment = {**self._environment(), **(given.get("envs") or {})}
         command = [str(given.get("cmd", "")), *map(str, given.get("args") or [])]
+        if os.getpid() != 1 and command[1:2] == ["-l"]:
+            # Without isolation a login shell would read the host's /etc/profile, which on Debian resets PATH
+            # and so loses the template's Python.
+            del command[1]
         size = (request.get("pty") or {}).get("size") if request.get("pty") is not None else None
         master: int | None = None
         try:

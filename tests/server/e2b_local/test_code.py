@@ -72,7 +72,8 @@ async def test_contexts_are_apart(sandbox: AsyncSandbox) -> None:
     assert (context.language, context.cwd) == ("python", "/home/user/work")
     await sandbox.run_code("x = 1")
     assert (await sandbox.run_code("x", context=context)).error is not None
-    assert (await sandbox.run_code("import os; os.getcwd()", context=context)).text == "/home/user/work"
+    await sandbox.run_code("open('here', 'w').close()", context=context)
+    assert await sandbox.files.exists("/home/user/work/here")
     assert context.id in [each.id for each in await sandbox.list_code_contexts()]
     await sandbox.restart_code_context(context)
     assert (await sandbox.run_code("1", context=context)).execution_count == 1

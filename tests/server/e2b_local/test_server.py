@@ -137,6 +137,8 @@ def test_without_isolation_it_says_so_loudly_and_works(starts: list[E2BLocal]) -
         assert sandbox.commands.run("cat a.txt", cwd="/home/user/project").stdout == "text"
         assert [each.path for each in sandbox.files.list("/home/user")] == ["/home/user/project"]
         assert sandbox.run_code("open('project/a.txt').read()").text == "text"
+        found = sandbox.commands.run("command -v python; python -c 'import pytest'").stdout
+        assert found == f"{pathlib.Path(sys.executable).parent}/python\n"
         assert other.files.list("/home/user") == []
 
 
