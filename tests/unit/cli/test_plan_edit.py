@@ -53,11 +53,8 @@ def test_leaving_without_saving_goes_back_to_the_question(editor: Path) -> None:
 
 def test_broken_plan_is_named_and_edited_again(editor: Path) -> None:
     """The second look gets the text as the user left it."""
-    write(
-        editor,
-        'if grep -q broken "$1"; then sed -i s/broken:/change:/ "$1"; else sed -i s/change:/broken:/ "$1"; fi\n'
-        'touch -d "+2 seconds" "$1"',
-    )
+    swap = "if grep -q broken $1; then sed -i s/broken:/change:/ $1; else sed -i s/change:/broken:/ $1; fi"
+    write(editor, f'{swap}\ntouch -d "+2 seconds" $1')
     sheet = Sheet("y")
     assert edited(sheet, PLAN) == PLAN
     assert "step 1 needs `file`, `change` and `reason`" in sheet.text

@@ -1,0 +1,208 @@
+"""The commands of `sandbox-agent` against a real server, piped and on a terminal."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agent.scripted
+from support.langgraph_dev import DevServer
+from support.terminal import Terminal
+
+PROGRAM = str(Path(sys.executable).parent / "sandbox-agent")
+SHOP = Path(agent.scripted.__file__).parent / "broken_shop"
+
+
+@pytest.fixture
+def env(server: DevServer, tmp_path: Path) -> dict[str, str]:
+    """An environment in which the commands find the server, and nothing else."""
+    home = {"HOME": str(tmp_path), "TMPDIR": str(tmp_path), "PATH": os.environ["PATH"]}
+    return {**home, "LANGGRAPH_URL": server.url, "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A committed copy of the broken shop."""
+    folder = tmp_path / "shop"
+    shutil.copytree(SHOP, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    identity = ["-c", "user.name=test", "-c", "user.email=test@example.com"]
+    for command in (["init", "-q"], ["add", "-A"], [*identity, "commit", "-qm", "Broken"]):
+        subprocess.run(["git", *command], cwd=folder, check=True)
+    return folder
+
+
+def run(env: dict[str, str], *arguments: str, input: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command without a terminal."""
+    return subprocess.run(
+        [PROGRAM, *arguments], env=env, input=input, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def thread_of(shown: str) -> str:
+    """Return the thread's id from what `repair` shows."""
+    return shown.partition("thread ")[2].split()[0]
+
+
+def pricing(shop: Path) -> str:
+    """Return the text of the file that the first step changes."""
+    return (shop / "shop/pricing.py").read_text()
+
+
+def test_repair_left_at_the_plan_is_finished_by_another_process(env: dict[str, str], shop: Path) -> None:
+    """Without a terminal nothing is approved; a later resume goes on, and its diff applies."""
+    left = run(env, "repair", str(shop))
+    assert left.returncode == 1, left.stdout + left.stderr
+    thread = thread_of(left.stdout)
+    assert f"Waits for an answer: sandbox-agent resume {thread}" in left.stdout
+    assert "quantity > pieces" in pricing(shop)
+
+    waiting = run(env, "threads", "--waiting")
+    assert any(thread in line and "approval of execute_plan" in line for line in waiting.stdout.splitlines())
+    assert "Let a discount tier begin" in run(env, "show", thread).stdout
+    assert run(env, "resume", thread).returncode == 1
+
+    finished = run(env, "resume", thread, "--yes")
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert "✓ 14 passed" in finished.stdout
+    diff = run(env, "show", thread, "--diff").stdout
+    subprocess.run(["git", "apply", "--check", "-"], cwd=shop, input=diff, text=True, check=True)
+    assert thread not in run(env, "threads", "--waiting").stdout
+    assert run(env, "cancel", thread).stdout == "No run works on this thread.\n"
+
+
+def test_repair_json_writes_objects_alone(env: dict[str, str], shop: Path) -> None:
+    """Each line is an object with its kind; words for people are on the standard error."""
+    done = run(env, "repair", str(shop), "--yes", "--json", "--apply")
+    assert done.returncode == 0, done.stderr
+    events: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
+    kinds = {event["event"] for event in events}
+    assert {"started", "progress", "tests", "tool_event", "interrupted", "finished"} <= kinds
+    assert events[-1]["values"]["status"] == "passed"
+    assert "Changed shop/basket.py, shop/pricing.py." in done.stderr
+    assert "quantity >= pieces" in pricing(shop)
+
+
+def test_repair_on_a_terminal_asks_for_the_plan_and_for_the_files(env: dict[str, str], shop: Path) -> None:
+    """Two questions, two answers, and the files are changed only then."""
+    with Terminal([PROGRAM, "repair", ".", "--apply"], env=env, cwd=shop) as terminal:
+        terminal.expect("Carry out this plan?")
+        terminal.type("y\n")
+        terminal.expect("Change shop/basket.py, shop/pricing.py in .?")
+        assert "quantity > pieces" in pricing(shop)
+        terminal.type("y\n")
+        assert terminal.wait() == 0
+    assert "quantity >= pieces" in pricing(shop)
+
+
+def test_rejected_plan_ends_with_exit_code_1(env: dict[str, str], shop: Path) -> None:
+    """Nothing is carried out."""
+    with Terminal([PROGRAM, "repair", "."], env=env, cwd=shop) as terminal:
+        terminal.expect("Carry out this plan?")
+        terminal.type("n\n")
+        terminal.expect("What should be different?")
+        terminal.type("\n")
+        terminal.expect("rejected")
+        assert terminal.wait() == 1
+        assert "write_file" not in terminal.text
+
+
+def test_ctrl_c_once_asks_and_detaching_loses_nothing(env: dict[str, str], shop: Path) -> None:
+    """Enter stays and goes on watching; detaching leaves the run to a later resume."""
+    with Terminal([PROGRAM, "repair", "."], env=env, cwd=shop) as terminal:
+        terminal.expect("A new sandbox was made")
+        terminal.type("\x03")
+        terminal.expect("Stop watching?")
+        terminal.type("\n")
+        terminal.expect("Carry out this plan?")
+        terminal.type("y\n")
+        terminal.expect("1 of 2")
+        terminal.type("\x03")
+        terminal.expect("Stop watching?")
+        terminal.type("d\n")
+        terminal.expect("The run goes on: sandbox-agent resume ")
+        assert terminal.wait() == 130
+        thread = thread_of(terminal.text)
+    later = run(env, "resume", thread)
+    assert later.returncode == 0, later.stdout + later.stderr
+    assert "✓ 14 passed" in later.stdout
+
+
+def test_ctrl_c_twice_leaves_at_once(env: dict[str, str], shop: Path) -> None:
+    """The second one asks nothing; how to come back is said."""
+    with Terminal([PROGRAM, "repair", "."], env=env, cwd=shop) as terminal:
+        terminal.expect("A new sandbox was made")
+        terminal.type("\x03")
+        terminal.expect("Stop watching?")
+        terminal.type("\x03")
+        terminal.expect("sandbox-agent resume ")
+        assert terminal.wait(timeout_s=5) == 130
+        thread = thread_of(terminal.text)
+    run(env, "cancel", thread)
+
+
+def test_ctrl_c_then_cancel_stops_the_run(env: dict[str, str], shop: Path) -> None:
+    """Nothing works on the thread afterwards."""
+    with Terminal([PROGRAM, "repair", "."], env=env, cwd=shop) as terminal:
+        terminal.expect("A new sandbox was made")
+        terminal.type("\x03")
+        terminal.expect("Stop watching?")
+        terminal.type("c\n")
+        terminal.expect("The run is cancelled.")
+        assert terminal.wait() == 130
+        thread = thread_of(terminal.text)
+    assert run(env, "cancel", thread).stdout == "No run works on this thread.\n"
+
+
+def test_chat_answers_one_message_and_saves_its_chart(env: dict[str, str], tmp_path: Path) -> None:
+    """The code, and the chart as a file."""
+    done = run(env, "chat", "Draw a bar chart of 3, 1 and 2", "--charts", str(tmp_path / "charts"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "plt.bar(" in done.stdout
+    assert (tmp_path / "charts" / "chart-1.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_chat_reads_a_pipe_and_goes_on_with_a_thread(env: dict[str, str]) -> None:
+    """A message on the standard input is one turn; --thread continues the conversation."""
+    first = run(env, "chat", "--json", input="What is 17 * 23?\n")
+    assert first.returncode == 0, first.stderr
+    thread = json.loads(first.stdout.splitlines()[0])["thread_id"]
+    second = run(env, "chat", "How many r's are in 'strawberry'?", "--thread", thread)
+    assert second.returncode == 0, second.stdout + second.stderr
+    shown = run(env, "show", thread).stdout
+    assert "you> What is 17 * 23?" in shown
+    assert "you> How many r's" in shown
+
+
+def test_chat_on_a_terminal_talks_until_the_end_of_input(env: dict[str, str], tmp_path: Path) -> None:
+    """Several turns; Ctrl-D leaves with exit code 0."""
+    with Terminal([PROGRAM, "chat"], env=env, cwd=tmp_path) as terminal:
+        terminal.expect("you> ")
+        terminal.type("What is 6 * 7?\n")
+        terminal.expect("42")
+        terminal.expect("you> ")
+        terminal.type("\x04")
+        assert terminal.wait() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["repair", "/nowhere/at/all"], 2, "is no folder"),
+        (["repair"], 2, "Missing argument"),
+        (["chat", "hello", "--header", "nonsense"], 2, "a header looks like"),
+        (["show", "00000000-0000-4000-8000-000000000000"], 3, "not found"),
+        (["threads", "--server", "http://127.0.0.1:1"], 3, "sandbox-agent serve"),
+        (["doctor"], 0, "graphs agent, plan_execute"),
+        (["--help"], 0, "Exit codes"),
+    ],
+)
+def test_exit_codes(env: dict[str, str], arguments: list[str], code: int, text: str) -> None:
+    """Wrong usage is 2, a failing server 3; the reason is on the screen."""
+    done = run(env, *arguments)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert text in " ".join((done.stdout + done.stderr).split())
