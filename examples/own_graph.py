@@ -6,7 +6,8 @@ from typing import TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
-from agent.sandbox.middleware import SandboxId, owner_of
+from agent.sandbox.middleware import SandboxId
+from agent.sandbox.owners import owner_of
 from agent.wiring import sandbox_manager
 
 manager = sandbox_manager()

@@ -6,6 +6,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
 
+from agent.sandbox.policy import Internet, Keep, LeaseS, Start, TimeoutS
+
 
 # A dataclass and not a BaseModel: `dataclasses.replace`, with which the middleware puts the live sandbox in
 # for each tool call, refuses models. `Any`, since a field typed as a sandbox breaks the schema's generation.
@@ -18,6 +20,37 @@ class Context:
         title="Model",
         description="Chat model for this run, `provider:name` as init_chat_model knows it; empty means the "
         "deployment's.",
+    )
+    keep: Keep | None = Field(
+        default=None,
+        title="Keep the sandbox",
+        description="run: it ends with the run. thread: it is paused instead, and the next turn finds its "
+        "files and variables. Empty means the deployment's way.",
+    )
+    start: Start | None = Field(
+        default=None,
+        title="Start the sandbox",
+        description="eager: when the run starts. lazy: when a tool first needs it.",
+    )
+    lease_s: LeaseS | None = Field(
+        default=None,
+        title="Lease",
+        description="How long the sandbox lives unattended before it is paused, in seconds.",
+    )
+    command_timeout_s: TimeoutS | None = Field(
+        default=None, title="Command limit", description="Limit of one shell command, in seconds."
+    )
+    code_timeout_s: TimeoutS | None = Field(
+        default=None, title="Code limit", description="Limit of one run of Python code, in seconds."
+    )
+    template: str | None = Field(
+        default=None, title="Template", description="The E2B template the sandbox is made from."
+    )
+    internet: Internet | None = Field(
+        default=None,
+        title="Internet",
+        description="off, setup (only while a set-up command runs), on, or a list of the hosts that can be "
+        "reached; never more than the deployment allows.",
     )
     sandbox: SkipJsonSchema[Any] = Field(default=None, repr=False)
     """The live sandbox, an `e2b_code_interpreter.AsyncSandbox`.

@@ -1,7 +1,10 @@
 """Which chat model a run uses."""
 
+import asyncio
 from typing import Any
+from weakref import WeakKeyDictionary
 
+import httpx
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ModelCallResult
 from langchain.chat_models import init_chat_model
@@ -11,6 +14,10 @@ from agent.errors import ModelError
 from agent.settings import Settings
 
 SCRIPTED = "scripted:"
+REASONING = ("gpt-5", "gpt-6", "o1", "o3", "o4")
+"""How the names of OpenAI's reasoning models begin; others refuse the option."""
+
+_http_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
 
 
 def chat_model(settings: Settings, name: str | None = None) -> BaseChatModel:
@@ -43,10 +50,13 @@ def chat_model(settings: Settings, name: str | None = None) -> BaseChatModel:
             )
         options["api_key"] = settings.openai_api_key
         options["use_responses_api"] = settings.openai_use_responses_api
+        options["stream_usage"] = True
+        options["http_async_client"] = _http_client()
         if settings.openai_base_url:
             options["base_url"] = settings.openai_base_url
-        if settings.openai_reasoning_effort != "none":
-            options["reasoning_effort"] = settings.openai_reasoning_effort
+        if name.removeprefix("openai:").startswith(REASONING):
+            responses = settings.openai_use_responses_api
+            options["reasoning_effort"] = settings.openai_reasoning_effort if responses else "none"
     try:
         model: BaseChatModel = init_chat_model(name, **options)
     # Each provider's constructor fails in its own way when a key, an option or a package is missing.
@@ -61,6 +71,19 @@ def chat_model(settings: Settings, name: str | None = None) -> BaseChatModel:
 def _provider(name: str) -> str:
     provider, colon, _ = name.partition(":")
     return provider if colon else ("openai" if name.startswith(("gpt-", "o1", "o3", "o4")) else "")
+
+
+def _http_client() -> httpx.AsyncClient | None:
+    """Return this event loop's client; the provider's package shares one among all loops, which breaks."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+    client = _http_clients.get(loop)
+    if client is None:
+        # Models think for minutes; what bounds a call is the provider's client above, not the transport.
+        client = _http_clients[loop] = httpx.AsyncClient(timeout=None, follow_redirects=True)
+    return client
 
 
 def _first_line(exc: Exception) -> str:

@@ -18,8 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from agent.errors import SettingsError
-
-MAX_LEASE_S = 86_400  # E2B's longest lifetime of a sandbox (pro accounts; one hour on the hobby plan)
+from agent.sandbox.policy import MAX_LEASE_S, Internet, Keep, Start
 
 
 def _http_address(value: str) -> str:
@@ -34,6 +33,16 @@ def _deployment_name(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", value):
         raise ValueError("must be 1 to 63 letters, digits, dots, underscores or hyphens")
     return value
+
+
+_HOST = re.compile(r"(\*\.)?[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(/\d{1,2})?")
+
+
+def _internet(value: str) -> str:
+    hosts = [host.strip() for host in value.split(",")]
+    if value not in {"off", "setup", "on"} and not all(_HOST.fullmatch(host) for host in hosts):
+        raise ValueError("must be off, setup, on, or hosts separated by commas")
+    return ",".join(hosts)
 
 
 HttpAddress = Annotated[str, AfterValidator(_http_address)]
@@ -64,11 +73,12 @@ class Settings(BaseModel):
         description="true: the Responses API, which OpenAI recommends for tools with reasoning models; "
         "false: chat completions.",
     )
-    openai_reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] = Field(
+    openai_reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] = Field(
         "high",
         alias="OPENAI_REASONING_EFFORT",
-        description="How hard an OpenAI model thinks: none (the option is not sent), minimal, low, medium, "
-        "high or xhigh.",
+        description="How hard an OpenAI reasoning model thinks: none, minimal, low, medium, high, xhigh or "
+        "max. Not sent to models that do not reason; with chat completions always none, the one effort that "
+        "OpenAI takes there beside tools.",
     )
     e2b_api_key: SecretStr | None = Field(
         None,
@@ -99,6 +109,24 @@ class Settings(BaseModel):
         le=MAX_LEASE_S,
         description="Lease in seconds: how long a sandbox lives unattended before it is paused; work "
         "renews it.",
+    )
+    sandbox_keep: Keep = Field(
+        "run",
+        alias="SANDBOX_KEEP",
+        description="run: a sandbox ends with its run. thread: it is paused instead, and the thread's next "
+        "turn finds its files and variables.",
+    )
+    sandbox_start: Start = Field(
+        "eager",
+        alias="SANDBOX_START",
+        description="eager: the sandbox is made when a run starts. lazy: when a tool first needs it, so that "
+        "a turn without code has none.",
+    )
+    sandbox_internet: Annotated[str, AfterValidator(_internet)] = Field(
+        "setup",
+        alias="SANDBOX_INTERNET",
+        description="off, on, setup (only while a set-up command runs), or the hosts that can be reached, "
+        "separated by commas. A run may ask for less, never for more.",
     )
     command_timeout_s: int = Field(
         120, alias="COMMAND_TIMEOUT", ge=1, le=3600, description="Limit of one shell command, in seconds."
@@ -137,6 +165,15 @@ class Settings(BaseModel):
         alias="LANGGRAPH_API_KEY",
         description="For the command line: key of that server, if it asks for one.",
     )
+
+    @property
+    def internet(self) -> Internet:
+        """Whether sandboxes reach the internet, as the policy wants it."""
+        match self.sandbox_internet:
+            case "off" | "setup" | "on" as word:
+                return word
+            case hosts:
+                return hosts.split(",")
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Self:

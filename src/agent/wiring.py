@@ -3,6 +3,7 @@
 from agent.deployment import deployment_name
 from agent.sandbox.e2b import E2BProvider
 from agent.sandbox.manager import SandboxManager
+from agent.sandbox.policy import SandboxPolicy
 from agent.settings import Settings
 
 
@@ -15,7 +16,19 @@ def sandbox_manager(settings: Settings | None = None) -> SandboxManager:
     settings = settings or Settings.from_env()
     return SandboxManager(
         E2BProvider(settings),
-        template=settings.sandbox_template,
-        lease_s=settings.sandbox_timeout_s,
+        policy=sandbox_policy(settings),
         deployment=lambda: deployment_name(settings),
+    )
+
+
+def sandbox_policy(settings: Settings) -> SandboxPolicy:
+    """Return how the deployment keeps sandboxes where a run does not say otherwise."""
+    return SandboxPolicy(
+        template=settings.sandbox_template,
+        keep=settings.sandbox_keep,
+        start=settings.sandbox_start,
+        lease_s=settings.sandbox_timeout_s,
+        command_timeout_s=settings.command_timeout_s,
+        code_timeout_s=settings.code_timeout_s,
+        internet=settings.internet,
     )

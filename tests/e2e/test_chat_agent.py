@@ -92,6 +92,8 @@ async def test_schemas_and_drawing_hide_the_live_sandbox(client: LangGraphClient
     """Studio shows the options of a run and neither the handle nor the id."""
     for assistant in await client.assistants.search():
         schemas = await client.assistants.get_schemas(assistant["assistant_id"])
-        assert set(schemas["context_schema"]["properties"]) == {"model"}
+        options = set(schemas["context_schema"]["properties"])
+        assert {"model", "keep", "internet"} <= options
+        assert "sandbox" not in options
         assert "sandbox_id" not in schemas["input_schema"]["properties"]
         assert (await client.assistants.get_graph(assistant["assistant_id"]))["nodes"]

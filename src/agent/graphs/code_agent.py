@@ -5,6 +5,7 @@ from langchain.agents import create_agent
 from agent.context import Context
 from agent.models import ModelMiddleware, placeholder_model
 from agent.sandbox.middleware import SandboxMiddleware
+from agent.sandbox.pausing import PauseWhenAsked
 from agent.settings import Settings
 from agent.tools import Limits, file_tools, python_tool, shell_tool
 from agent.tools.events import ToolEventsMiddleware
@@ -23,6 +24,7 @@ work on one request; afterwards the sandbox is ended.
 
 _settings = Settings.from_env()
 _limits = Limits.of(_settings)
+_manager = sandbox_manager(_settings)
 
 graph = create_agent(
     placeholder_model(),
@@ -31,8 +33,8 @@ graph = create_agent(
     middleware=[
         ModelMiddleware(_settings),
         ToolEventsMiddleware(),
-        SandboxMiddleware(sandbox_manager(_settings)),
+        SandboxMiddleware(_manager),
     ],
     context_schema=Context,
     name="agent",
-)
+).with_config(callbacks=[PauseWhenAsked(_manager)])

@@ -7,11 +7,13 @@ from langgraph.graph import END, START, StateGraph
 from agent.context import Context
 from agent.repair.nodes import RepairNodes
 from agent.repair.state import RepairInput, RepairState
+from agent.sandbox.pausing import PauseWhenAsked
 from agent.settings import Settings
 from agent.wiring import sandbox_manager
 
 _settings = Settings.from_env()
-_nodes = RepairNodes(_settings, sandbox_manager(_settings))
+_manager = sandbox_manager(_settings)
+_nodes = RepairNodes(_settings, _manager)
 
 MAX_VISITS = 100
 """Three tries of at most 20 steps, with room; the default of 25 would end a long plan in the middle."""
@@ -58,5 +60,5 @@ graph = (
     .add_conditional_edges("verify", after_verify)
     .add_edge("summarize", END)
     .compile(name="plan_execute")
-    .with_config(recursion_limit=MAX_VISITS)
+    .with_config(recursion_limit=MAX_VISITS, callbacks=[PauseWhenAsked(_manager)])
 )

@@ -4,11 +4,14 @@ import dataclasses
 from typing import Any
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import ModelCallLimitMiddleware
-from langchain_core.messages import AIMessage
+from langchain.agents.middleware import AgentMiddleware, ModelCallLimitMiddleware
+from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.runtime import Runtime
+from langgraph.types import Command
 
 from agent.context import Context
+from agent.errors import SandboxGoneError
 from agent.models import ModelMiddleware, placeholder_model
 from agent.repair.plan import Plan
 from agent.repair.project import ROOT
@@ -23,6 +26,18 @@ MAX_MODEL_CALLS = 25
 """In one step; a model that needs more goes round in circles."""
 
 
+class StopWhenGone(AgentMiddleware[Any, Any, Any]):
+    """Ends the step when its sandbox is gone: the node starts it again in a new one."""
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: Any) -> ToolMessage | Command[Any]:
+        """Run the tool; raise if its sandbox turned out to be gone."""
+        result: ToolMessage | Command[Any] = await handler(request)
+        context: Any = request.runtime.context
+        if getattr(context.sandbox, "gone", False):
+            raise SandboxGoneError("the sandbox was lost while a step was carried out")
+        return result
+
+
 class Executor:
     """Works in the project's folder with files and a shell."""
 
@@ -35,6 +50,7 @@ class Executor:
             middleware=[
                 ModelMiddleware(settings),
                 ModelCallLimitMiddleware(run_limit=MAX_MODEL_CALLS, exit_behavior="end"),
+                StopWhenGone(),
                 ToolEventsMiddleware(),
             ],
             context_schema=Context,

@@ -1,12 +1,15 @@
 """The nodes of plan_execute; which follows which is decided in `agent.graphs.plan_execute`."""
 
-from typing import Any
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, interrupt
 
 from agent.context import Context
+from agent.errors import SandboxGoneError
 from agent.models import chat_model
 from agent.repair import project as tree
 from agent.repair.approval import Answer, Approve, question
@@ -19,13 +22,38 @@ from agent.repair.report import TestReport
 from agent.repair.state import DEFAULT_TEST_COMMAND, MAX_TRIES, RepairState
 from agent.sandbox.live import box
 from agent.sandbox.manager import Acquired, SandboxManager
-from agent.sandbox.middleware import announce, owner_of
+from agent.sandbox.notices import announce
+from agent.sandbox.owners import owner_of
+from agent.sandbox.pausing import Undoing
+from agent.sandbox.policy import SandboxPolicy
 from agent.sandbox.provider import Box, CommandResult
 from agent.settings import Settings
 from agent.tools.results import command_text
 
 Update = dict[str, Any]
 NAME = "plan_execute"
+
+
+Node = TypeVar("Node", bound=Callable[..., Coroutine[Any, Any, Update]])
+
+
+def lasting(body: Node) -> Node:
+    """Let a node outlast the loss of its sandbox, and clean up after a rollback.
+
+    A node whose sandbox turns out to be gone starts again in a new one, which is prepared from state; the
+    manager ends this after two creations in a run.
+    """
+
+    @functools.wraps(body)
+    async def node(self: "RepairNodes", state: RepairState, runtime: Runtime[Context]) -> Update:
+        with self._undoing.of(runtime):
+            while True:
+                try:
+                    return await body(self, state, runtime)
+                except SandboxGoneError:
+                    continue
+
+    return cast(Node, node)
 
 
 class RepairNodes:
@@ -40,12 +68,15 @@ class RepairNodes:
         self._settings = settings
         self._manager = manager
         self._executor = Executor(settings)
+        self._undoing = Undoing(manager)
 
+    @lasting
     async def bootstrap(self, state: RepairState, runtime: Runtime[Context]) -> Update:
         """Put the project into a sandbox, prepare it, and record how its tests fail."""
         tree.checked(state.get("project"))
         fresh: Update = {
             "test_command": state.get("test_command") or DEFAULT_TEST_COMMAND,
+            "sandbox_policy": self._manager.policy.varied(runtime.context).model_dump(),
             "iteration": 1,
             "plan": {},
             "step": 0,
@@ -61,13 +92,12 @@ class RepairNodes:
         }
         state = {**state, **fresh}  # type: ignore[typeddict-item]
         _progress(runtime, state, "bootstrap", "Preparing the project in a sandbox.")
-        acquired = await self._manager.acquire(owner_of(runtime, NAME), state.get("sandbox_id", ""))
-        announce(runtime, acquired)
-        work = box(acquired.handle)
+        self._manager.begin(owner_of(runtime, NAME))
+        acquired, work = await self._acquired(state, runtime)
         fresh["sandbox_id"] = acquired.sandbox_id
-        setup = await self._prepare(work, state)
+        setup = await self._prepare(acquired, work, state)
         if setup and setup.exit_code != 0:
-            words = command_text(setup, self._settings.command_timeout_s, 4_000)
+            words = command_text(setup, _policy(state).command_timeout_s, 4_000)
             return {**fresh, "status": "setup_failed", "summary": f"The set-up command failed.\n{words}"}
         report = await self._test(work, state)
         runtime.stream_writer({"type": "tests", "phase": "baseline", "report": report.as_state()})
@@ -110,6 +140,7 @@ class RepairNodes:
             return {"decisions": decisions}
         return {"decisions": decisions, "status": "rejected"}
 
+    @lasting
     async def execute(self, state: RepairState, runtime: Runtime[Context]) -> Update:
         """Carry out one step of the plan and record what it changed."""
         plan = Plan.model_validate(state["plan"])
@@ -125,6 +156,7 @@ class RepairNodes:
             "messages": [AIMessage(f"Step {index + 1} of {len(plan.steps)}: {told}")],
         }
 
+    @lasting
     async def verify(self, state: RepairState, runtime: Runtime[Context]) -> Update:
         """Restore the tests, run them, and let the exit code decide."""
         _progress(runtime, state, "verify", "Running the tests.")
@@ -153,28 +185,44 @@ class RepairNodes:
         diff = unified_diff(state["project"], tree.patched(state["project"], state["changes"]))
         summary = state.get("summary") or _summary(state)
         _progress(runtime, state, "summarize", summary.splitlines()[0])
+        kept = ""
         if sandbox_id := state.get("sandbox_id", ""):
-            await self._manager.release(owner_of(runtime, NAME), sandbox_id)
+            kept = await self._manager.release(owner_of(runtime, NAME), sandbox_id, _policy(state))
         return {
             "diff": diff,
             "summary": summary,
-            "sandbox_id": Overwrite(""),
+            "sandbox_id": Overwrite(kept),
             "messages": [AIMessage(summary + (f"\n\n```diff\n{diff}```" if diff else ""))],
         }
 
-    async def _prepare(self, work: Box, state: RepairState) -> CommandResult | None:
-        """Upload the project as it is by now and run the set-up command, if there is one."""
+    async def _acquired(self, state: RepairState, runtime: Runtime[Context]) -> tuple[Acquired, Box]:
+        acquired = await self._manager.acquire(
+            owner_of(runtime, NAME),
+            state.get("sandbox_id", ""),
+            _policy(state),
+            setup=bool(state.get("setup_command")),
+        )
+        announce(runtime, acquired)
+        return acquired, box(acquired.handle)
+
+    async def _prepare(self, acquired: Acquired, work: Box, state: RepairState) -> CommandResult | None:
+        """Upload the project as it is by now and run the set-up command, if there is one.
+
+        After the set-up command the internet is cut, where the policy gave it for that alone.
+        """
         await tree.upload(work, tree.patched(state["project"], state["changes"]))
         command = state.get("setup_command")
-        return await self._run(work, command) if command else None
+        if not command:
+            return None
+        result = await self._run(work, command, state)
+        await self._manager.setup_done(acquired, _policy(state))
+        return result
 
     async def _prepared(self, state: RepairState, runtime: Runtime[Context]) -> tuple[Acquired, Box]:
         """Return the prepared sandbox; one that was lost is made again with the steps done so far."""
-        acquired = await self._manager.acquire(owner_of(runtime, NAME), state.get("sandbox_id", ""))
-        announce(runtime, acquired)
-        work = box(acquired.handle)
+        acquired, work = await self._acquired(state, runtime)
         if acquired.how in {"created", "replaced"}:
-            await self._prepare(work, state)
+            await self._prepare(acquired, work, state)
         return acquired, work
 
     async def _changes(self, work: Box, state: RepairState) -> dict[str, str | None]:
@@ -183,10 +231,15 @@ class RepairNodes:
         return tree.changes(state["project"], {p: t for p, t in now.items() if p not in by_products})
 
     async def _test(self, work: Box, state: RepairState) -> TestReport:
-        return TestReport.of(await self._run(work, state["test_command"]))
+        return TestReport.of(await self._run(work, state["test_command"], state))
 
-    async def _run(self, work: Box, command: str) -> CommandResult:
-        return await work.run_command(command, timeout_s=self._settings.command_timeout_s, cwd=tree.ROOT)
+    async def _run(self, work: Box, command: str, state: RepairState) -> CommandResult:
+        limit_s = _policy(state).command_timeout_s
+        return await work.run_command(command, timeout_s=limit_s, cwd=tree.ROOT)
+
+
+def _policy(state: RepairState) -> SandboxPolicy:
+    return SandboxPolicy.model_validate(state["sandbox_policy"])
 
 
 def _progress(runtime: Runtime[Context], state: RepairState, phase: str, message: str) -> None:

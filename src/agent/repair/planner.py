@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from langchain_core.exceptions import OutputParserException
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from pydantic import ValidationError
 
 from agent.repair.plan import Plan
 from agent.repair.prompts import PLANNER
@@ -19,7 +21,11 @@ async def propose(model: BaseChatModel, request: str) -> Plan | None:
     structured = model.with_structured_output(Plan, include_raw=True)
     messages: list[BaseMessage] = [SystemMessage(PLANNER), HumanMessage(request)]
     for _ in range(MAX_ASKS):
-        answer: Any = await structured.ainvoke(messages)
+        try:
+            answer: Any = await structured.ainvoke(messages)
+        # Some clients validate before there is an answer to keep, whatever include_raw says.
+        except (ValidationError, OutputParserException) as exc:
+            answer = {"parsed": None, "parsing_error": exc}
         if isinstance(answer["parsed"], Plan):
             return answer["parsed"]
         problem = answer["parsing_error"] or "no plan in the answer"

@@ -34,6 +34,8 @@ class RepairState(RepairInput, total=False):
     messages: Annotated[list[AnyMessage], add_messages]
     """For chat front ends: the plan, each step's report, the summary."""
     sandbox_id: SandboxId
+    sandbox_policy: dict[str, Any]
+    """How the sandbox is kept, as the run began; a resume cannot change it."""
     iteration: int
     """Which try this is, from 1 to 3."""
     plan: dict[str, Any]

@@ -111,7 +111,8 @@ TRANSITIONS: dict[tuple[Phase, Event], tuple[Phase, tuple[Action, ...]]] = {
     (P.CREATING, E.UNREACHABLE): (P.ABSENT, (A.FAIL,)),
     (P.LIVE, E.NEEDED): (P.LIVE, ()),
     (P.LIVE, E.NEEDED_AGAIN): (P.LIVE, ()),
-    (P.LIVE, E.GONE): (P.CREATING, (A.ANNOUNCE_LOSS, A.CREATE)),
+    # Traffic calls a paused sandbox that may not wake by itself "not found", too: only a look is certain.
+    (P.LIVE, E.GONE): (P.CHECKING, (A.LOOK,)),
     (P.LIVE, E.UNREACHABLE): (P.CLAIMED, (A.FAIL,)),
     (P.LIVE, E.UNWANTED): (P.ENDING, (A.KILL,)),
     (P.LIVE, E.ASKED): (P.CLAIMED, (A.PAUSE,)),
@@ -156,6 +157,11 @@ def plan(life: Life, event: Event) -> tuple[Life, tuple[Action, ...]]:
     if life.creations >= MAX_CREATIONS:
         return replace(life, phase=Phase.ABSENT), (*actions[:-1], Action.FAIL)
     return Life(phase, life.creations + 1), actions
+
+
+def seen(life: Life, sandbox_id: str, *, live: bool) -> Life:
+    """Return the life at the start of a step: live if this run holds it, else what state's id says."""
+    return replace(life, phase=Phase.LIVE if live else Phase.CLAIMED if sandbox_id else Phase.ABSENT)
 
 
 def diagram() -> str:

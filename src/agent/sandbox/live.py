@@ -4,10 +4,10 @@ from typing import Any
 
 from agent.errors import SandboxError
 from agent.sandbox.e2b import AsyncSandbox, E2BBox
-from agent.sandbox.provider import Box, Handle
+from agent.sandbox.provider import Box
 
 
-def box(handle: Handle) -> Box:
+def box(handle: object) -> Box:
     """Return the box of a live sandbox: one of the manager's, or any `AsyncSandbox` of the SDK."""
     assert isinstance(handle, AsyncSandbox), f"not a live E2B sandbox: {handle!r}"
     return E2BBox(handle)

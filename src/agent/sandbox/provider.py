@@ -7,7 +7,11 @@ service itself failed at is raised, as one of `agent.errors.SandboxError`.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal, Protocol
+
+from agent.errors import SandboxError
+from agent.sandbox.policy import SandboxPolicy
 
 OutputHandler = Callable[[Literal["stdout", "stderr"], str], Awaitable[None]]
 """Called with each piece of output as it arrives."""
@@ -23,7 +27,8 @@ class SandboxSpec:
     metadata: Mapping[str, str]
     idempotency_key: str
     """1 to 255 lowercase letters, digits, hyphens; a second create with the same key makes no second one."""
-    internet: bool = False
+    internet: Literal["off", "on"] | Sequence[str] = "off"
+    """Whether code in it reaches the internet; a list names the only hosts it reaches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +38,15 @@ class SandboxInfo:
     sandbox_id: str
     state: Literal["running", "paused"]
     metadata: Mapping[str, str]
+    started_at: datetime
 
 
 class Handle(Protocol):
     """A live connection to a sandbox; what tools find in `runtime.context.sandbox`."""
+
+    policy: SandboxPolicy | None
+    gone: bool
+    """Set once the service has said, in answer to any work, that the sandbox is no more."""
 
     @property
     def sandbox_id(self) -> str:
@@ -109,6 +119,10 @@ class Box(Protocol):
     def sandbox_id(self) -> str:
         """The sandbox's id."""
 
+    @property
+    def policy(self) -> SandboxPolicy | None:
+        """The policy the sandbox lives by; None for one that a caller brought."""
+
     async def run_command(
         self,
         command: str,
@@ -159,6 +173,12 @@ class Provider(Protocol):
         Raises:
             SandboxGoneError: there is no such sandbox.
         """
+
+    async def cut_internet(self, sandbox_id: str) -> None:
+        """Take the internet from a running sandbox."""
+
+    def meaning(self, exc: Exception) -> SandboxError:
+        """Say which of our errors an exception of the service's SDK is, for tools that use the SDK itself."""
 
     async def pause(self, sandbox_id: str) -> None:
         """Pause it, memory included; one already paused or gone is left as it is."""

@@ -8,7 +8,10 @@ from agent.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a call may take and how much of its output the model is shown."""
+    """How long a call may take and how much of its output the model is shown.
+
+    The times hold for a sandbox that a caller brought; one of our own carries its run's policy.
+    """
 
     command_timeout_s: int = 120
     code_timeout_s: int = 120

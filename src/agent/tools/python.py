@@ -26,10 +26,11 @@ def python_tool(limits: Limits | None = None) -> BaseTool:
         Args:
             code: The Python code of one cell.
         """
-        result = await box_of(runtime).run_code(
-            code, timeout_s=limits.code_timeout_s, on_output=output_events(runtime, "run_python")
-        )
-        return code_text(result, limits.code_timeout_s, limits.max_output_bytes), code_artifact(result)
+        box = box_of(runtime)
+        limit_s = box.policy.code_timeout_s if box.policy else limits.code_timeout_s
+        events = output_events(runtime, "run_python")
+        result = await box.run_code(code, timeout_s=limit_s, on_output=events)
+        return code_text(result, limit_s, limits.max_output_bytes), code_artifact(result)
 
     return run_python
 

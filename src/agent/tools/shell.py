@@ -31,13 +31,15 @@ def shell_tool(limits: Limits | None = None, root: str = HOME) -> BaseTool:
         Args:
             command: The command line, such as `python -m pytest -q tests/test_api.py`.
         """
-        result = await box_of(runtime).run_command(
+        box = box_of(runtime)
+        limit_s = box.policy.command_timeout_s if box.policy else limits.command_timeout_s
+        result = await box.run_command(
             command,
-            timeout_s=limits.command_timeout_s,
+            timeout_s=limit_s,
             cwd=root,
             on_output=output_events(runtime, "run_command"),
         )
-        return command_text(result, limits.command_timeout_s, limits.max_output_bytes)
+        return command_text(result, limit_s, limits.max_output_bytes)
 
     return run_command
 

@@ -37,20 +37,20 @@ async def test_the_default_is_responses_with_high_effort(openai: OpenAIServer) -
 
 async def test_chat_completions_when_set(openai: OpenAIServer) -> None:
     """With the Responses API turned off, a call goes through chat completions."""
-    env = {"OPENAI_USE_RESPONSES_API": "false", "MODEL": "openai:gpt-4.1", "OPENAI_REASONING_EFFORT": "none"}
+    env = {"OPENAI_USE_RESPONSES_API": "false", "MODEL": "openai:gpt-4.1"}
     answer = await chat_model(settings(openai, **env)).bind_tools([add]).ainvoke("hello")
     assert answer.text == "You said: hello"
     assert openai.paths == ["/v1/chat/completions"]
     assert "reasoning_effort" not in openai.requests[0]
 
 
-async def test_an_effort_reaches_either_api(openai: OpenAIServer) -> None:
-    """The effort set is the effort sent, in each API's own place."""
+async def test_an_effort_reaches_the_responses_api_alone(openai: OpenAIServer) -> None:
+    """The effort set is sent to Responses; chat completions take tools with none alone."""
     await chat_model(settings(openai, OPENAI_REASONING_EFFORT="low")).ainvoke("hello")
     env = {"OPENAI_REASONING_EFFORT": "low", "OPENAI_USE_RESPONSES_API": "false"}
     await chat_model(settings(openai, **env)).ainvoke("hello")
     assert openai.requests[0]["reasoning"] == {"effort": "low"}
-    assert openai.requests[1]["reasoning_effort"] == "low"
+    assert openai.requests[1]["reasoning_effort"] == "none"
 
 
 @pytest.mark.parametrize("responses_api", ["true", "false"])

@@ -1,9 +1,10 @@
 """Work inside one E2B sandbox."""
 
+import functools
 import json
 import time
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from e2b import CommandExitException, InvalidArgumentException, TimeoutException
 from e2b.exceptions import NotFoundException, SandboxNotRunningException, SandboxUnreachableException
@@ -11,10 +12,11 @@ from e2b.sandbox.filesystem.filesystem import FileType
 from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 from e2b_code_interpreter.models import Execution, OutputMessage, Result
 
-from agent.errors import SandboxTemplateError, SandboxUnreachableError
+from agent.errors import SandboxGoneError, SandboxTemplateError, SandboxUnreachableError
 from agent.sandbox.e2b.errors import meaning, translated, translated_files
 from agent.sandbox.lease import Lease
 from agent.sandbox.output import BoundedText
+from agent.sandbox.policy import SandboxPolicy
 from agent.sandbox.provider import CodeError, CodeResult, CommandResult, FileEntry, OutputHandler, RichResult
 
 MAX_KEPT_CHARS = 1_000_000
@@ -37,6 +39,29 @@ class OwnedSandbox(AsyncSandbox):
     """The SDK's sandbox, made or found by this package; tools written for the SDK use it as it is."""
 
     lease: Lease
+    policy: SandboxPolicy | None = None
+    gone: bool = False
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _noticing_death(
+    work: Callable[Concatenate["E2BBox", P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate["E2BBox", P], Coroutine[Any, Any, R]]:
+    """Leave a mark on the handle when the sandbox turns out to be gone: whoever holds it looks there."""
+
+    async def working(self: "E2BBox", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await work(self, *args, **kwargs)
+        except SandboxGoneError:
+            if isinstance(self._sandbox, OwnedSandbox):
+                self._sandbox.gone = True
+            raise
+
+    functools.update_wrapper(working, work)
+    return working
 
 
 class E2BBox:
@@ -55,6 +80,11 @@ class E2BBox:
         """The sandbox's id."""
         return self._sandbox.sandbox_id
 
+    @property
+    def policy(self) -> SandboxPolicy | None:
+        """The policy the sandbox lives by; None for one that a caller brought."""
+        return self._sandbox.policy if isinstance(self._sandbox, OwnedSandbox) else None
+
     async def _cover(self, work_s: float) -> None:
         lifetime = self._lease.needed_for(work_s) if self._lease else None
         if self._lease and lifetime:
@@ -63,6 +93,7 @@ class E2BBox:
                 await self._sandbox.connect(timeout=lifetime)
             self._lease.renewed(lifetime)
 
+    @_noticing_death
     async def run_command(
         self,
         command: str,
@@ -107,6 +138,7 @@ class E2BBox:
             exit_code, *streams.texts(), timed_out=timed_out, duration_s=time.monotonic() - started
         )
 
+    @_noticing_death
     async def run_code(
         self, code: str, *, timeout_s: float, on_output: OutputHandler | None = None
     ) -> CodeResult:
@@ -157,12 +189,14 @@ class E2BBox:
             ) from exc
         raise SandboxUnreachableError(f"the sandbox did not answer: {exc}") from exc
 
+    @_noticing_death
     async def read_file(self, path: str) -> bytes:
         """Return a file's bytes."""
         await self._cover(0)
         with translated_files(path, IsADirectoryError):
             return bytes(await self._sandbox.files.read(path, format="bytes"))
 
+    @_noticing_death
     async def write_files(self, files: Mapping[str, bytes]) -> None:
         """Write files in one request, making folders as needed."""
         await self._cover(0)
@@ -171,6 +205,7 @@ class E2BBox:
                 [{"path": path, "data": data} for path, data in files.items()]
             )
 
+    @_noticing_death
     async def list_files(self, path: str, *, depth: int = 1) -> list[FileEntry]:
         """Return a folder's entries, in the service's order."""
         await self._cover(0)

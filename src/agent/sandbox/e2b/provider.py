@@ -1,13 +1,14 @@
 """Making, finding and ending sandboxes at E2B, or at a server that speaks its protocol."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from e2b import SandboxQuery
+from e2b import ALL_TRAFFIC, SandboxQuery
+from e2b import SandboxInfo as E2BInfo
 
-from agent.errors import SandboxKeyError
+from agent.errors import SandboxError, SandboxKeyError
 from agent.sandbox.e2b.box import OwnedSandbox
-from agent.sandbox.e2b.errors import translated
+from agent.sandbox.e2b.errors import meaning, translated
 from agent.sandbox.lease import Lease
 from agent.sandbox.provider import SandboxInfo, SandboxSpec
 from agent.settings import Settings
@@ -33,6 +34,8 @@ class E2BProvider:
         options: dict[str, Any] = {
             "api_key": settings.e2b_api_key.get_secret_value(),
             "request_timeout": settings.request_timeout_s,
+            # Retries are the manager's: the SDK's own would multiply with them, and it cannot tell what for.
+            "retries": 0,
             # With E2B_DEBUG the SDK would skip create, connect and kill and talk to a sandbox of its own.
             "debug": False,
         }
@@ -52,7 +55,7 @@ class E2BProvider:
                 timeout=spec.lease_s,
                 metadata=dict(spec.metadata),
                 lifecycle={"on_timeout": "pause", "auto_resume": True},
-                allow_internet_access=spec.internet,
+                **_network(spec.internet),
                 idempotency_key=spec.idempotency_key,
                 **self._options(),
             )
@@ -72,7 +75,16 @@ class E2BProvider:
         """Ask the control plane, which wakes nothing."""
         with translated():
             info = await OwnedSandbox.get_info(sandbox_id, **self._options())
-        return SandboxInfo(sandbox_id, info.state.value, info.metadata)
+        return _info(info)
+
+    async def cut_internet(self, sandbox_id: str) -> None:
+        """Deny all traffic out of the sandbox; the update replaces what was allowed before."""
+        with translated():
+            await OwnedSandbox.update_network(sandbox_id, {"deny_out": [ALL_TRAFFIC]}, **self._options())
+
+    def meaning(self, exc: Exception) -> SandboxError:
+        """Say which of our errors an exception of the SDK is."""
+        return meaning(exc)
 
     async def pause(self, sandbox_id: str) -> None:
         """Pause with memory; the SDK answers False where it is paused already."""
@@ -92,4 +104,15 @@ class E2BProvider:
             with translated():
                 items = await pages.next_items()
             for item in items:
-                yield SandboxInfo(item.sandbox_id, item.state.value, item.metadata)
+                yield _info(item)
+
+
+def _info(info: E2BInfo) -> SandboxInfo:
+    return SandboxInfo(info.sandbox_id, info.state.value, info.metadata, info.started_at)
+
+
+def _network(internet: str | Sequence[str]) -> dict[str, Any]:
+    if isinstance(internet, str):
+        return {"allow_internet_access": internet == "on"}
+    # What is allowed wins over what is denied.
+    return {"network": {"allow_out": list(internet), "deny_out": [ALL_TRAFFIC]}}

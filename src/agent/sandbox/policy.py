@@ -1,0 +1,77 @@
+"""How a thread's sandbox is kept, as a deployment sets it and a run may vary it.
+
+The policy a run starts with is held in state. A resume sends no context, or another one; it cannot change
+what was agreed when the run began.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agent.errors import InputError
+
+MAX_LEASE_S = 86_400
+"""E2B's longest lifetime of a sandbox (pro accounts; one hour on the hobby plan)."""
+
+Keep = Literal["run", "thread"]
+Start = Literal["eager", "lazy"]
+LeaseS = Annotated[int, Field(ge=30, le=MAX_LEASE_S)]
+TimeoutS = Annotated[int, Field(ge=1, le=3600)]
+Internet = Literal["off", "setup", "on"] | Annotated[list[str], Field(min_length=1, max_length=100)]
+
+_WIDTH = {"off": 0, "setup": 1, "on": 3}
+
+
+class SandboxPolicy(BaseModel):
+    """The rules one run's sandbox lives by."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    template: str = "code-interpreter-v1"
+    keep: Keep = "run"
+    """`run`: ended when the run ends. `thread`: paused, with files and variables for the next turn."""
+    start: Start = "eager"
+    """`eager`: made when the run starts. `lazy`: when a tool first needs it."""
+    lease_s: LeaseS = 300
+    command_timeout_s: TimeoutS = 120
+    code_timeout_s: TimeoutS = 120
+    internet: Internet = "setup"
+    """`setup`: only while a set-up command runs; a list names the hosts that can be reached."""
+
+    def varied(self, context: Any) -> Self:
+        """Return the policy with what the run's context says otherwise.
+
+        Args:
+            context: an object with attributes named like the policy's fields; None means no word on it.
+
+        Raises:
+            InputError: a value is not allowed, or would give more of the internet than the deployment does.
+        """
+        said = {name: getattr(context, name, None) for name in type(self).model_fields}
+        wanted = {name: value for name, value in said.items() if value is not None}
+        if not wanted:
+            return self
+        try:
+            varied = type(self).model_validate(self.model_dump() | wanted)
+        except ValidationError as exc:
+            lines = (f"context: {error['loc'][0]}: {error['msg']}" for error in exc.errors())
+            raise InputError("\n".join(lines)) from exc
+        if not varied._within(self.internet):
+            asked, allowed = varied.internet, self.internet
+            raise InputError(f"context: internet={asked!r} is more than this deployment allows ({allowed!r})")
+        return varied
+
+    def _within(self, allowed: Internet) -> bool:
+        if isinstance(self.internet, list) and isinstance(allowed, list):
+            return set(self.internet) <= set(allowed)
+        return _width(self.internet) <= _width(allowed)
+
+    @classmethod
+    def from_state(cls, data: Mapping[str, Any] | None) -> Self | None:
+        """Return the policy that state holds, if it does."""
+        return cls.model_validate(data) if data else None
+
+
+def _width(internet: Internet) -> int:
+    return 2 if isinstance(internet, list) else _WIDTH[internet]

@@ -1,0 +1,47 @@
+"""What this process remembers of the runs that use sandboxes; a cache, never the truth."""
+
+from collections import OrderedDict, defaultdict
+from dataclasses import dataclass, field
+
+from agent.sandbox.lifecycle import Life
+from agent.sandbox.provider import Handle
+
+MAX_RUNS = 2_000
+"""More are forgotten, oldest first: a run that ended without a word leaves its record behind."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One run's dealings with sandboxes."""
+
+    life: Life = field(default_factory=Life)
+    made: set[str] = field(default_factory=set)
+    """Sandboxes this run created; only these may it end when it is rolled back."""
+    held: dict[str, Handle] = field(default_factory=dict)
+    """Live handles this run made or checked, by id; these are paused when a human is asked."""
+    made_by_task: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    """How many creations a task has asked for: the ordinal in its idempotency keys."""
+
+
+class Runs:
+    """The records, by run id."""
+
+    def __init__(self, most: int = MAX_RUNS) -> None:
+        self._most = most
+        self._runs: OrderedDict[str, Run] = OrderedDict()
+
+    def of(self, run_id: str) -> Run:
+        """Return the run's record, making it if need be."""
+        run = self._runs.setdefault(run_id, Run())
+        self._runs.move_to_end(run_id)
+        while len(self._runs) > self._most:
+            self._runs.popitem(last=False)
+        return run
+
+    def known(self, run_id: str) -> Run | None:
+        """Return the run's record if there is one."""
+        return self._runs.get(run_id)
+
+    def forget(self, run_id: str) -> None:
+        """Drop the record of a run that has ended."""
+        self._runs.pop(run_id, None)
