@@ -12,8 +12,8 @@ help:  ## list the targets
 demo: .venv/installed  ## repair the bundled project end to end, with no key and no network
 	@$(BIN)/sandbox-agent demo
 
-dev: .venv/installed  ## serve the graphs with Studio; without an E2B key on a local sandbox server
-	@$(BIN)/sandbox-agent serve
+dev: .venv/installed  ## serve the graphs with Studio (PORT=2024); without an E2B key on a local sandbox server
+	@$(BIN)/sandbox-agent serve $(if $(PORT),--port $(PORT))
 
 test: .venv/installed  ## run all tests
 	@$(BIN)/pytest

@@ -9,6 +9,7 @@ from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResp
 from langchain.agents.middleware.types import ModelCallResult
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
+from langgraph.runtime import Runtime
 
 from agent.errors import ModelError
 from agent.settings import Settings
@@ -45,8 +46,9 @@ def chat_model(settings: Settings, name: str | None = None) -> BaseChatModel:
     if _provider(name) == "openai":
         if settings.openai_api_key is None:
             raise ModelError(
-                f"OPENAI_API_KEY is not set, and the model {name!r} needs it. Set it in .env, choose another "
-                "MODEL, or try MODEL=scripted:repair, which needs no key."
+                f"OPENAI_API_KEY is not set, and the model {name!r} needs it. Set it in the environment (a "
+                "served graph reads .env too), choose another MODEL, or try MODEL=scripted:repair+chat: that "
+                "needs no key."
             )
         options["api_key"] = settings.openai_api_key
         options["use_responses_api"] = settings.openai_use_responses_api
@@ -105,6 +107,10 @@ class ModelMiddleware(AgentMiddleware[Any, Any, Any]):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self._settings = settings
+
+    async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> None:
+        """Find out that a model cannot be built before there is a sandbox to leave behind."""
+        chat_model(self._settings, getattr(runtime.context, "model", None))
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Any) -> ModelCallResult[Any]:
         """Replace the model of the request."""

@@ -29,6 +29,13 @@ def _http_address(value: str) -> str:
     return value.rstrip("/")
 
 
+def _model_name(value: str) -> str:
+    provider, colon, name = value.partition(":")
+    if not (colon and provider and name):
+        raise ValueError("must be `provider:name`, such as openai:gpt-5.6-luna or scripted:repair+chat")
+    return value
+
+
 def _deployment_name(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", value):
         raise ValueError("must be 1 to 63 letters, digits, dots, underscores or hyphens")
@@ -53,7 +60,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    model: str = Field(
+    model: Annotated[str, AfterValidator(_model_name)] = Field(
         "openai:gpt-5.6-luna",
         alias="MODEL",
         description="The chat model, `provider:name` as init_chat_model knows it, or "

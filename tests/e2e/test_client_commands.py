@@ -104,7 +104,7 @@ def test_rejected_plan_ends_with_exit_code_1(env: dict[str, str], shop: Path) ->
     with Terminal([PROGRAM, "repair", "."], env=env, cwd=shop) as terminal:
         terminal.expect("Carry out this plan?")
         terminal.type("n\n")
-        terminal.expect("What should be different?")
+        terminal.expect("Why not?")
         terminal.type("\n")
         terminal.expect("rejected")
         assert terminal.wait() == 1

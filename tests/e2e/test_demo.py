@@ -53,6 +53,24 @@ def surroundings(tmp_path: Path) -> Iterator[Surroundings]:
     made.assert_clean()
 
 
+def test_demo_without_bubblewrap_says_so_and_repairs_the_project(surroundings: Surroundings) -> None:
+    """Where bubblewrap is missing the known code of the demo runs as plain processes, and it says so."""
+    programs = surroundings.folder / "programs"
+    programs.mkdir()
+    for folder in os.environ["PATH"].split(os.pathsep):
+        for program in Path(folder).iterdir() if Path(folder).is_dir() else ():
+            if program.name != "bwrap" and not (programs / program.name).is_symlink():
+                (programs / program.name).symlink_to(program)
+    env = surroundings.env | {"PATH": str(programs)}
+    done = subprocess.run(
+        COMMAND, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "runs with --no-isolation" in done.stdout
+    assert "✓ 14 passed" in done.stdout
+    assert "sandboxes left alive: 0" in done.stdout
+
+
 def test_demo_without_a_terminal_repairs_the_project(surroundings: Surroundings) -> None:
     """Exit 0; the failing tests, the plan, the steps, the green tests and the diff are all plain text."""
     done = subprocess.run(
@@ -85,7 +103,7 @@ def test_demo_on_a_terminal_asks_and_a_no_rejects(surroundings: Surroundings) ->
         terminal.type("perhaps\n")
         terminal.expect("Carry out this plan?")
         terminal.type("n\n")
-        terminal.expect("What should be different?")
+        terminal.expect("Why not?")
         terminal.type("smaller steps\n")
         terminal.expect("rejected")
         terminal.expect("sandboxes left alive: 0")

@@ -85,7 +85,7 @@ async def test_malformed_answer_approves_nothing_and_leaves_the_question(
         context=CONTEXT,
         raise_error=False,
     )
-    assert "__error__" in result
+    assert "no answer to the question" in result["__error__"]["message"]
     state = await client.threads.get_state(thread_id)
     assert [pending["id"] for pending in state["interrupts"]] == [interrupt["id"]]
     assert state["values"]["step"] == 0
@@ -139,7 +139,7 @@ async def test_three_red_tries_end_failed(client: LangGraphClient) -> None:
     assert len(seen) == len(set(seen))
 
 
-@pytest.mark.parametrize("project", [None, {}, {"../evil": "x"}])
+@pytest.mark.parametrize("project", [None, {}, {"../evil": "x"}, {"a": "x", "a/b": "y"}])
 async def test_bad_input_fails_before_any_sandbox(
     client: LangGraphClient, sandboxes: E2BLocal, project: Any
 ) -> None:
@@ -150,6 +150,21 @@ async def test_bad_input_fails_before_any_sandbox(
     )
     assert "`project`" in result["__error__"]["message"]
     assert await alive(sandboxes, thread=thread_id) == []
+
+
+async def test_model_that_cannot_be_built_leaves_no_sandbox(
+    client: LangGraphClient, sandboxes: E2BLocal
+) -> None:
+    """It is found out before a sandbox is made, in both graphs."""
+    for graph, given in (
+        ("plan_execute", {"project": bundled_project()}),
+        ("agent", {"messages": ["hello"]}),
+    ):
+        thread_id = (await client.threads.create())["thread_id"]
+        context = {"model": "scripted:nobody"}
+        result = await client.runs.wait(thread_id, graph, input=given, context=context, raise_error=False)
+        assert "there is no script 'nobody'" in result["__error__"]["message"]
+        assert await alive(sandboxes, thread=thread_id) == []
 
 
 async def test_approval_survives_a_restart_of_the_server(sandboxes: E2BLocal, tmp_path: Path) -> None:

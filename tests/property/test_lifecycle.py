@@ -1,5 +1,7 @@
 """The table of a sandbox's life, against a model of what must never happen."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -160,3 +162,5 @@ def test_every_phase_is_reached_and_left() -> None:
 def test_diagram_shows_every_transition() -> None:
     """The documentation's picture is the table."""
     assert diagram().count("-->") == len(TRANSITIONS) + 1
+    page = Path(__file__).parents[2] / "docs" / "architecture.md"
+    assert f"```mermaid\n{diagram()}```" in page.read_text()

@@ -122,7 +122,7 @@ def _ask(screen: Screen, value: Any) -> Answer:
         if decision == "approve":
             return approve(value)
         if decision == "reject":
-            return reject(value, screen.ask("  What should be different? (Enter to say nothing) "))
+            return reject(value, screen.ask("  Why not? (Enter to say nothing) "))
         arguments = edited(screen, _actions(value)[0].get("args") or {})
         if arguments is not None:
             return edit(value, arguments)

@@ -97,7 +97,7 @@ def _model(settings: "Settings") -> Check:
     if settings.model.startswith("scripted:"):
         return Check("model", "note", f"{settings.model} plays a script", "Set MODEL for a real one.")
     if settings.model.startswith("openai:") and settings.openai_api_key is None:
-        todo = "Set OPENAI_API_KEY, or MODEL=scripted:chat to look around without one."
+        todo = "Set OPENAI_API_KEY, or MODEL=scripted:repair+chat to look around without one."
         return Check("model", "note", f"{settings.model}, no key", todo)
     return Check("model", "good", settings.model)
 

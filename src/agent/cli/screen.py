@@ -1,6 +1,8 @@
 """Where the command line writes: a terminal with colours, or plain lines without one."""
 
+import contextlib
 import sys
+import termios
 from types import TracebackType
 from typing import Self
 
@@ -60,6 +62,7 @@ class Screen:
         Raises:
             KeyboardInterrupt: Ctrl-C, or as `EndOfInput` the end of the input.
         """
+        _forget_typed_ahead()
         try:
             return self.console.input(Text(question, style="bold")).strip()
         except EOFError as exc:
@@ -128,3 +131,9 @@ class Busy:
 
 def _short(message: str) -> str:
     return escape(message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 1]}…")
+
+
+def _forget_typed_ahead() -> None:
+    """Drop what was typed before a question was shown: it cannot be meant as the answer."""
+    with contextlib.suppress(OSError, ValueError, termios.error):
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)

@@ -83,6 +83,6 @@ def _introduce(screen: Screen, local: LocalRun, settings: "Settings") -> None:
     screen.line(f"Model: {settings.model}")
     if settings.model.startswith("openai:") and settings.openai_api_key is None:
         screen.line(
-            "  OPENAI_API_KEY is not set: runs will fail. Set it in .env, or set MODEL=scripted:chat.",
+            "  OPENAI_API_KEY is not set: runs will fail. Set it in .env, or set MODEL=scripted:repair+chat.",
             "yellow",
         )

@@ -2,8 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from langgraph.types import interrupt
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from agent.errors import InputError
 from agent.repair.plan import Plan
 
 ACTION = "execute_plan"
@@ -50,3 +52,20 @@ def question(plan: Plan, iteration: int) -> dict[str, Any]:
         "plan_hash": plan.hash(),
         "iteration": iteration,
     }
+
+
+def asked(value: dict[str, Any]) -> Answer:
+    """Stop the graph at the question; return the answer once there is one.
+
+    Raises:
+        InputError: what came is no answer; nothing is approved, and the question stays open.
+    """
+    try:
+        return Answer.model_validate(interrupt(value, response_schema=Answer))
+    except ValidationError as exc:
+        problem = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'answer'}: {e['msg']}" for e in exc.errors())
+        raise InputError(
+            f"that is no answer to the question ({problem}). Nothing was approved and it is still open: "
+            'answer with {"decisions": [{"type": "approve"}]} or '
+            '{"decisions": [{"type": "reject", "message": "why"}]}'
+        ) from None

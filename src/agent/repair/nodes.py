@@ -4,15 +4,16 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, cast
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
-from langgraph.types import Overwrite, interrupt
+from langgraph.types import Overwrite
 
 from agent.context import Context
 from agent.errors import SandboxGoneError
 from agent.models import chat_model
 from agent.repair import project as tree
-from agent.repair.approval import Answer, Approve, question
+from agent.repair.approval import Approve, asked, question
 from agent.repair.diff import unified_diff
 from agent.repair.executor import Executor
 from agent.repair.plan import Plan
@@ -74,6 +75,9 @@ class RepairNodes:
     async def bootstrap(self, state: RepairState, runtime: Runtime[Context]) -> Update:
         """Put the project into a sandbox, prepare it, and record how its tests fail."""
         tree.checked(state.get("project"))
+        tree.checked_words(**{name: state.get(name) for name in ("test_command", "setup_command", "goal")})
+        # A model that cannot be built is found out before there is a sandbox to leave behind.
+        self._model(runtime)
         fresh: Update = {
             "test_command": state.get("test_command") or DEFAULT_TEST_COMMAND,
             "sandbox_policy": self._manager.policy.varied(runtime.context).model_dump(),
@@ -110,7 +114,7 @@ class RepairNodes:
     async def plan(self, state: RepairState, runtime: Runtime[Context]) -> Update:
         """Ask the model for a plan."""
         _progress(runtime, state, "plan", "Planning the repair.")
-        model = chat_model(self._settings, runtime.context.model if runtime.context else None)
+        model = self._model(runtime)
         request = plan_request(
             project=tree.patched(state["project"], state["changes"]),
             test_command=state["test_command"],
@@ -130,10 +134,9 @@ class RepairNodes:
         """Wait for a human; only an explicit approval of this very plan approves it."""
         plan = Plan.model_validate(state["plan"])
         value = question(plan, state["iteration"])
-        answer = Answer.model_validate(interrupt(value, response_schema=Answer))
+        answer = asked(value)
         while answer.plan_hash not in {None, plan.hash()}:
-            stale = "That answer was for another plan; this is the current one."
-            answer = Answer.model_validate(interrupt(value | {"notice": stale}, response_schema=Answer))
+            answer = asked(value | {"notice": "That answer was for another plan; this is the current one."})
         decision = answer.decisions[0]
         decisions = [*state["decisions"], decision.model_dump() | {"iteration": state["iteration"]}]
         if isinstance(decision, Approve):
@@ -194,6 +197,9 @@ class RepairNodes:
             "sandbox_id": Overwrite(kept),
             "messages": [AIMessage(summary + (f"\n\n```diff\n{diff}```" if diff else ""))],
         }
+
+    def _model(self, runtime: Runtime[Context]) -> BaseChatModel:
+        return chat_model(self._settings, runtime.context.model if runtime.context else None)
 
     async def _acquired(self, state: RepairState, runtime: Runtime[Context]) -> tuple[Acquired, Box]:
         acquired = await self._manager.acquire(

@@ -28,6 +28,7 @@ PROTECTED = (
 )
 """Files whose change would let the tests pass without mending anything."""
 
+_ARCHIVE = ".project.tar.gz"
 _NOT_SOURCE = ("__pycache__", ".pytest_cache", ".git", ".venv", "node_modules", "*.pyc")
 
 
@@ -38,8 +39,9 @@ def checked(project: object) -> dict[str, str]:
         InputError: not a map of relative paths to text, empty, or too large; says which file and why.
     """
     if not isinstance(project, dict) or not project:
+        problem = "is missing" if project is None else "is empty" if project == {} else "is not a map"
         raise InputError(
-            "`project` is missing: send the files to repair as a map of relative path to text, such as "
+            f"`project` {problem}: send the files to repair as a map of relative path to text, such as "
             '{"app.py": "…", "tests/test_app.py": "…"}'
         )
     for path, text in project.items():
@@ -50,10 +52,23 @@ def checked(project: object) -> dict[str, str]:
             raise InputError(
                 f"`project` has the path {path!r}; paths are relative, with no empty, . or .. parts"
             )
+        if inner := next((other for other in project if str(other).startswith(f"{path}/")), None):
+            raise InputError(f"`project` has {path!r} both as a file and as a folder, in {inner!r}")
     size = sum(len(text.encode("utf-8", "replace")) for text in project.values())
     if size > MAX_INPUT_BYTES:
         raise InputError(f"`project` has {size} bytes of text; at most {MAX_INPUT_BYTES} can be sent")
     return project
+
+
+def checked_words(**words: object) -> None:
+    """Check input that is text where it is given at all.
+
+    Raises:
+        InputError: it is something else; says which.
+    """
+    for name, value in words.items():
+        if value is not None and not isinstance(value, str):
+            raise InputError(f"`{name}` is {type(value).__name__}; it is text")
 
 
 async def upload(box: Box, project: Mapping[str, str]) -> None:
@@ -72,9 +87,9 @@ async def download(box: Box) -> dict[str, str]:
         SandboxError: the tree could not be packed, or is larger than 20 MB.
     """
     excludes = " ".join(f"--exclude={shlex.quote(pattern)}" for pattern in _NOT_SOURCE)
-    archive = "/tmp/project.tar.gz"
+    # Relative to the project: without isolation a local sandbox's home lies elsewhere on the disk.
     packed = await box.run_command(
-        f"tar -czf {archive} {excludes} -C {ROOT} . && wc -c < {archive}", timeout_s=60
+        f"tar -czf ../{_ARCHIVE} {excludes} . && wc -c < ../{_ARCHIVE}", timeout_s=60, cwd=ROOT
     )
     if packed.exit_code != 0:
         raise SandboxError(f"the project could not be packed: {packed.stderr.strip() or packed.exit_code}")
@@ -82,7 +97,7 @@ async def download(box: Box) -> dict[str, str]:
         raise SandboxError(
             f"the project has grown to {packed.stdout.strip()} bytes packed; the limit is 20 MB"
         )
-    return _texts(await box.read_file(archive))
+    return _texts(await box.read_file(posixpath.join(posixpath.dirname(ROOT), _ARCHIVE)))
 
 
 def _texts(archive: bytes) -> dict[str, str]:
@@ -131,5 +146,5 @@ async def restore(box: Box, files: Mapping[str, str], remove: Sequence[str]) -> 
     """Write the files as they were and delete those named in `remove`."""
     await upload(box, files)
     if remove:
-        paths = " ".join(shlex.quote(f"{ROOT}/{path}") for path in remove)
-        await box.run_command(f"rm -f -- {paths}", timeout_s=30)
+        paths = " ".join(shlex.quote(path) for path in remove)
+        await box.run_command(f"rm -f -- {paths}", timeout_s=30, cwd=ROOT)

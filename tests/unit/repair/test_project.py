@@ -14,8 +14,9 @@ from agent.repair import project as tree
     ("project", "words"),
     [
         (None, "`project` is missing"),
-        ({}, "`project` is missing"),
-        ([], "`project` is missing"),
+        ({}, "`project` is empty"),
+        ([], "`project` is not a map"),
+        ({"a": "x", "a/b": "y"}, "'a' both as a file and as a folder, in 'a/b'"),
         ({"a": 1}, "'a' to int"),
         ({"../a": ""}, "'../a'"),
         ({"/etc/passwd": ""}, "'/etc/passwd'"),

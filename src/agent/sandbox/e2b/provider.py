@@ -29,7 +29,8 @@ class E2BProvider:
         if settings.e2b_api_key is None:
             raise SandboxKeyError(
                 "E2B_API_KEY is not set, and a sandbox is needed now. Set the key from your E2B dashboard in "
-                ".env, or run `e2b-local serve` and set the three variables it prints: that needs no key."
+                "the environment (a served graph reads .env too), or run `e2b-local serve` and set the three "
+                "variables it prints: that needs no key."
             )
         options: dict[str, Any] = {
             "api_key": settings.e2b_api_key.get_secret_value(),
