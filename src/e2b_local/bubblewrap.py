@@ -15,20 +15,18 @@ import shutil
 import signal
 import socket
 import subprocess
-import uuid
 
 from e2b_local.agent_client import AgentClient, BoxGoneError
 from e2b_local.box import INBOX, Box, BoxStartError, await_ready
+from e2b_local.cgroups import Cgroups, Group, GroupLimits
 from e2b_local.config import Limits
 from e2b_local.errors import ApiError
-from e2b_local.internet import NAME_SERVER, Internet, installed
-from e2b_local.template import ETC, HOME, USER, Template
+from e2b_local.internet import Internet, installed
+from e2b_local.mounts import INBOX_PARENT, RUN_DIR, Mounts, writable_bytes
+from e2b_local.template import CPU_COUNT, HOME, Template
 
 _log = logging.getLogger(__name__)
-_RUN_DIR = "/run/e2b"
-_INBOX_PARENT = "/opt/e2b"
 _MB = 1024 * 1024
-_RUN_BYTES = 64 * _MB
 # Above the users of a system, below the ranges of containers and of systemd's dynamic users; and within the
 # 65,536 ids that a container which itself has a user namespace usually gets.
 _UIDS = range(20_000, 60_000)
@@ -43,6 +41,7 @@ class BubblewrapBox:
         init_pid: int,
         socket_path: pathlib.Path,
         stderr: asyncio.Task[None],
+        group: Group,
     ) -> None:
         self.agent = AgentClient(socket_path)
         self.ended = asyncio.Event()
@@ -51,6 +50,7 @@ class BubblewrapBox:
         self._init = os.pidfd_open(init_pid)
         self._socket_path = socket_path
         self._stderr = stderr
+        self._group = group
         self._internet = Internet(init_pid, self.agent, socket_path.parent)
         self._watch = asyncio.create_task(self._wait())
 
@@ -94,6 +94,7 @@ class BubblewrapBox:
         self._stderr.cancel()
         await self._internet.close()
         self._socket_path.unlink(missing_ok=True)
+        await self._group.remove()
 
 
 class BubblewrapLauncher:
@@ -106,7 +107,8 @@ class BubblewrapLauncher:
         self._root = os.geteuid() == 0
         self._numbers = itertools.count(1)
         self._uids = _free_uids() if self._root else itertools.repeat(1000)
-        self._etc = state_dir / "etc"
+        self._mounts = Mounts(template, state_dir, limits)
+        self._cgroups = Cgroups(state_dir, [])
 
     def prepare(self) -> None:
         """Write the files every box shares.
@@ -118,16 +120,7 @@ class BubblewrapLauncher:
             raise BoxStartError("bubblewrap is not installed")
         if self._root and shutil.which("setpriv") is None:
             raise BoxStartError("setpriv (util-linux) is not installed")
-        self._etc.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(INBOX, self._state_dir / INBOX.name, ignore=shutil.ignore_patterns("__pycache__"))
-        for copied in (self._state_dir / INBOX.name).rglob("*"):
-            copied.chmod(0o644)  # whatever mask the package was installed under
-        (self._state_dir / INBOX.name).chmod(0o755)
-        (self._etc / "profile").write_text(self._template.login_profile())
-        (self._etc / "hosts").write_text("127.0.0.1 localhost e2b.local\n::1 localhost\n")
-        (self._etc / "hostname").write_text("e2b.local\n")
-        (self._etc / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files dns\n")
-        (self._etc / "resolv.conf").write_text(f"nameserver {NAME_SERVER}\n")
+        self._mounts.prepare()
         probe = [
             "bwrap",
             "--ro-bind",
@@ -142,13 +135,22 @@ class BubblewrapLauncher:
         result = subprocess.run(probe, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             raise BoxStartError(f"bubblewrap cannot make namespaces here ({result.stderr.strip()})")
+        # Files count too: were they not allowed for, a full disk would kill programs. How much programs may
+        # use by themselves is for the agent to watch; this holds while it does not look.
+        total = self._limits.memory_mb * _MB + writable_bytes(self._limits)
+        # Two more: bwrap itself, which waits outside, and the shell that becomes it.
+        wanted = GroupLimits(total, self._limits.processes + 2, CPU_COUNT)
+        self._cgroups = Cgroups.find(self._state_dir, wanted)
+        held = ", ".join(sorted(self._cgroups.holds))
+        _log.info("limits: %s", f"control groups ({held}), rlimits, watch" if held else "rlimits, watch")
 
     async def launch(self) -> Box:
         """Start a box and wait for its agent."""
         number = next(self._numbers)
         uid = next(self._uids)
         socket_path = self._state_dir / f"{number}.sock"
-        own = self._own_files(number, uid)
+        own = self._mounts.own_files(number, uid)
+        group = self._cgroups.make(number)
         # The socket's name lies in a folder only the server can write: no box can put another in its place.
         listener = socket.socket(socket.AF_UNIX)
         info_read, info_write = os.pipe()
@@ -158,7 +160,7 @@ class BubblewrapLauncher:
             listener.listen(128)
             command = self._command(uid, listener.fileno(), info_write, own)
             monitor = await asyncio.create_subprocess_exec(
-                *command,
+                *group.entering(command),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -174,6 +176,8 @@ class BubblewrapLauncher:
             socket_path.unlink(missing_ok=True)
             if monitor is not None and monitor.returncode is None:
                 monitor.kill()  # what it started dies with it
+                await asyncio.shield(monitor.wait())
+            await asyncio.shield(group.remove())
             if isinstance(exc, OSError):
                 raise BoxStartError(str(exc)) from exc
             raise
@@ -184,19 +188,8 @@ class BubblewrapLauncher:
                 os.close(info_write)
             for path in own:
                 path.unlink(missing_ok=True)
-        return BubblewrapBox(monitor, init_pid, socket_path, asyncio.create_task(_drain(monitor, number)))
-
-    def _own_files(self, number: int, uid: int) -> tuple[pathlib.Path, ...]:
-        passwd = self._etc / f"passwd-{number}"
-        group = self._etc / f"group-{number}"
-        passwd.write_text(
-            "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
-            f"{USER}:x:{uid}:{uid}::{HOME}:/bin/bash\n"
-        )
-        group.write_text(f"root:x:0:\nnogroup:x:65534:\n{USER}:x:{uid}:\n")
-        boot_id = self._etc / f"boot-id-{number}"
-        boot_id.write_text(f"{uuid.uuid4()}\n")
-        return passwd, group, boot_id
+        said = asyncio.create_task(_drain(monitor, number))
+        return BubblewrapBox(monitor, init_pid, socket_path, said, group)
 
     def _command(self, uid: int, listen_fd: int, info_fd: int, own: tuple[pathlib.Path, ...]) -> list[str]:
         command = ["bwrap", "--die-with-parent", "--as-pid-1", "--new-session", "--info-fd", str(info_fd)]
@@ -210,80 +203,29 @@ class BubblewrapLauncher:
         command += ["--hostname", "e2b.local"]
         if not self._root:
             command += ["--unshare-user", "--disable-userns", "--uid", str(uid), "--gid", str(uid)]
-        command += self._mounts(own)
+        command += self._mounts.options(own)
         command += ["--clearenv", "--chdir", HOME]
-        variables = self._template.environment(HOME) | {"MPLCONFIGDIR": f"{_RUN_DIR}/matplotlib"}
+        variables = self._template.environment(HOME) | {"MPLCONFIGDIR": f"{RUN_DIR}/matplotlib"}
         for name, value in variables.items():
             command += ["--setenv", name, value]
         agent = [str(self._template.python), "-I", "-S", "-c", _BOOT, "--listen-fd", str(listen_fd)]
-        agent += ["--home", HOME, "--run", _RUN_DIR, "--memory-mb", str(self._limits.memory_mb)]
+        agent += ["--home", HOME, "--run", RUN_DIR, "--memory-mb", str(self._limits.memory_mb)]
+        # Where the kernel holds a sandbox's memory too, the watch may look less often while nothing happens.
+        agent += ["--lazy-watch"] if "memory" in self._cgroups.holds else []
         agent += ["--processes", str(self._limits.processes), "--cpu-s", str(self._limits.cpu_s)]
         if not self._root:
             return [*command, "--", *agent]
         # Made by root, these folders must become the user's before root's powers are given up for good.
         drop = (
-            f"chown {uid}:{uid} {HOME} {_RUN_DIR} && exec setpriv --reuid {uid} --regid {uid} --clear-groups "
+            f"chown {uid}:{uid} {HOME} {RUN_DIR} && exec setpriv --reuid {uid} --regid {uid} --clear-groups "
         )
         drop += '--bounding-set=-all --inh-caps=-all --no-new-privs "$@"'
         return [*command, "--", "/bin/sh", "-c", drop, "sh", *agent]
 
-    def _mounts(self, own: tuple[pathlib.Path, ...]) -> list[str]:
-        mounts = [
-            "--ro-bind",
-            "/usr",
-            "/usr",
-            "--perms",
-            "0755",
-            "--dir",
-            "/etc",
-            "--perms",
-            "0755",
-            "--dir",
-            "/run",
-        ]
-        for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
-            path = pathlib.Path("/", name)
-            if path.is_symlink():
-                mounts += ["--symlink", str(path.readlink()), str(path)]
-            elif path.is_dir():
-                mounts += ["--ro-bind", str(path), str(path)]
-        mounts += ["--perms", "0755", "--dir", "/root"]
-        for name in ETC:
-            mounts += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-        for name in ("profile", "hosts", "hostname", "nsswitch.conf", "resolv.conf"):
-            mounts += ["--ro-bind", str(self._etc / name), f"/etc/{name}"]
-        mounts += ["--ro-bind", str(own[0]), "/etc/passwd", "--ro-bind", str(own[1]), "/etc/group"]
-        mounts += ["--proc", "/proc", "--dev", "/dev"]
-        # A box boots when it starts; the host's boot id would also tell which host it is on.
-        mounts += ["--ro-bind", str(own[2]), "/proc/sys/kernel/random/boot_id"]
-        # Everything a sandbox can write is one of these, so that it cannot fill the host's disk.
-        disk, shared = self._limits.disk_mb * _MB, self._limits.shared_mb * _MB
-        for perms, size, target in (
-            ("0755", disk, "/home"),
-            ("1777", disk, "/tmp"),
-            ("1777", shared, "/dev/shm"),
-        ):
-            mounts += ["--perms", perms, "--size", str(size), "--tmpfs", target]
-        mounts += ["--perms", "0755", "--dir", HOME]
-        mounts += ["--perms", "0700", "--size", str(_RUN_BYTES), "--tmpfs", _RUN_DIR]
-        # Matplotlib keeps its list of fonts in a folder it must be able to write; the list itself is shared.
-        mounts += ["--perms", "1777", "--dir", f"{_RUN_DIR}/matplotlib"]
-        for fonts in self._template.font_cache.glob("fontlist-*.json"):
-            mounts += ["--ro-bind", str(fonts), f"{_RUN_DIR}/matplotlib/{fonts.name}"]
-        # After /home, since Python itself may live below a home folder.
-        targets = {root: root for root in self._template.roots}
-        targets[pathlib.Path(_INBOX_PARENT, INBOX.name)] = self._state_dir / INBOX.name
-        for folder in sorted({parent for target in targets for parent in target.parents}):
-            # bwrap would make them for root alone.
-            mounts += ["--perms", "0755", "--dir", str(folder)]
-        for root, source in targets.items():
-            mounts += ["--ro-bind", str(source), str(root)]
-        return [*mounts, "--remount-ro", "/dev", "--remount-ro", "/"]
-
 
 # -I keeps the current folder and PYTHON* variables out of the agent; its own package is put on the path here.
 _BOOT = (
-    f"import sys; sys.path.insert(0, {_INBOX_PARENT!r}); import runpy; "
+    f"import sys; sys.path.insert(0, {INBOX_PARENT!r}); import runpy; "
     f"sys.argv[0] = {INBOX.name!r}; runpy.run_module({INBOX.name!r}, run_name='__main__')"
 )
 

@@ -36,6 +36,7 @@ class _Uvicorn(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.listening = asyncio.Event()
+        self.over = asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -44,6 +45,10 @@ class _Uvicorn(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.listening.set()
+
+    async def main_loop(self) -> None:
+        # uvicorn's own looks ten times a second whether it should exit: an idle server should do nothing.
+        await self.over.wait()
 
 
 async def serve(config: Config) -> None:
@@ -64,6 +69,8 @@ async def serve(config: Config) -> None:
             Gateway(registry, control),
             lifespan="off",
             access_log=False,
+            date_header=False,
+            server_header=False,
             log_config=None,
             # Sandboxes are ended first, which ends their streams; what still hangs then is cut off.
             timeout_graceful_shutdown=_GRACE_S,
@@ -87,6 +94,7 @@ async def serve(config: Config) -> None:
     finally:
         _log.info("stopping")
         server.should_exit = True
+        server.over.set()
         await registry.close()
         await serving
 

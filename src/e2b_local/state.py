@@ -11,6 +11,8 @@ import shutil
 import signal
 import tempfile
 
+from e2b_local.cgroups import clear_noted
+
 _log = logging.getLogger(__name__)
 _PREFIX = "e2b-local-"
 _LOCK = "lock"
@@ -33,7 +35,8 @@ class StateDir:
         unnamed.rename(self.path / _LOCK)
 
     def remove(self) -> None:
-        """Remove the folder and all it holds."""
+        """Remove the folder, all it holds, and the control groups noted in it."""
+        clear_noted(self.path)
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
 
@@ -54,6 +57,8 @@ def clear_left_behind() -> None:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _end_processes(folder)
+                if not clear_noted(folder):
+                    continue  # a process of it is still being ended: the next start finds the folder again
                 shutil.rmtree(folder, ignore_errors=True)
                 _log.info("cleared what a killed server left in %s", folder)
             finally:

@@ -11,7 +11,8 @@ import sys
 
 from .agent import Agent
 from .family import adopt_orphans, signal_all
-from .limits import limit_processes, watch_memory
+from .limits import limit_processes
+from .memory import MemoryWatch
 from .paths import Paths
 
 _MB = 1024 * 1024
@@ -29,7 +30,8 @@ async def _run(arguments: argparse.Namespace) -> None:
     else:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         loop.add_signal_handler(signal.SIGTERM, over.set)
-    agent = Agent(Paths(arguments.home), arguments.run, arguments.cpu_s)
+    memory = MemoryWatch(arguments.memory_mb * _MB, lazy=arguments.lazy_watch)
+    agent = Agent(Paths(arguments.home), arguments.run, arguments.cpu_s, memory.stir)
     server = await asyncio.start_unix_server(agent.serve, sock=listener, limit=1024 * 1024)
     # Standard input is the server's end of a pipe: when it closes, the server is gone.
     lifeline = asyncio.StreamReader()
@@ -37,7 +39,7 @@ async def _run(arguments: argparse.Namespace) -> None:
     print("ready", flush=True)  # noqa: T201 - the server reads it
     stopped = asyncio.create_task(over.wait())
     closed = asyncio.create_task(lifeline.read(1))
-    watch = asyncio.create_task(watch_memory(arguments.memory_mb * _MB)) if arguments.memory_mb else None
+    watch = asyncio.create_task(memory.run()) if arguments.memory_mb else None
     await asyncio.wait({stopped, closed}, return_when=asyncio.FIRST_COMPLETED)
     if watch is not None:
         watch.cancel()
@@ -52,6 +54,7 @@ def _main() -> None:
     parser.add_argument("--home", required=True)
     parser.add_argument("--run", required=True)
     parser.add_argument("--memory-mb", type=int, default=0)
+    parser.add_argument("--lazy-watch", action="store_true")
     parser.add_argument("--processes", type=int, default=0)
     parser.add_argument("--cpu-s", type=int, default=0)
     arguments = parser.parse_args()

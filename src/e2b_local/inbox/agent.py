@@ -29,8 +29,9 @@ Streaming = Callable[[Message, Channel], Awaitable[Message]]
 class Agent:
     """Answers operations: a request, then what the operation streams, then `{"ok": …}` or `{"error": …}`."""
 
-    def __init__(self, paths: Paths, run_dir: str, cpu_s: int) -> None:
+    def __init__(self, paths: Paths, run_dir: str, cpu_s: int, stirred: Callable[[], None]) -> None:
         self._environment = dict(os.environ)
+        self._stirred = stirred
         self._contexts = Contexts(paths, run_dir, lambda: self._environment, cpu_s)
         reaper = Reaper()
         reaper.install()
@@ -99,6 +100,7 @@ class Agent:
             if name in self._unary:
                 return {"ok": await self._unary[name](request)}
             if name in self._streaming:
+                self._stirred()
                 return {"ok": await self._streaming[name](request, channel)}
             raise OpError("unimplemented", f"unknown operation {name}")
         except OpError as exc:

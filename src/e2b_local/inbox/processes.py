@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import terminal
-from .limits import limit_cpu
+from .limits import limit_child
 from .paths import Paths
 from .process import Process, Subscription, as_json
 from .reaper import Reaper
@@ -155,7 +155,7 @@ class Processes:
             raise OpError("resource_exhausted", "the sandbox may not have more processes") from exc
         except (OSError, ValueError) as exc:
             raise OpError("invalid_argument", f"error starting process: {exc}") from exc
-        limit_cpu(popen.pid, self._cpu_s)
+        limit_child(popen.pid, self._cpu_s)
         status = self._reaper.watch(popen.pid)
         process = Process(popen, given, request.get("tag"), master)
         self._running[process.pid] = process

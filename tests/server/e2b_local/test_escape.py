@@ -256,6 +256,35 @@ async def test_the_memory_of_all_processes_is_bounded(small: AsyncSandbox) -> No
     assert (await small.commands.run("echo fine")).stdout == "fine\n"
 
 
+_HOARDS = {
+    "anonymous": "mmap.mmap(-1, size).write(b'x' * size)",
+    "unnamed file": "os.write(os.memfd_create('m'), b'x' * size)",
+    "System V": "c.shmdt(c.memset(c.shmat(c.shmget(0, size, 0o1600), None, 0), 1, size))",
+}
+
+
+@pytest.mark.parametrize("hoard", _HOARDS.values(), ids=_HOARDS)
+async def test_shared_memory_is_bounded(small: AsyncSandbox, hoard: str) -> None:
+    """Memory that no process has alone, or none at all any more, counts as well."""
+    code = (
+        "import ctypes, gc, mmap, os, time\nc, size = ctypes.CDLL(None), 20 << 20\n"
+        "c.shmat.restype = c.memset.restype = ctypes.c_void_p\n"
+        "c.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]\n"
+        "c.shmdt.argtypes = [ctypes.c_void_p]\nkept = []\nold = mmap.mmap\n"
+        "mmap.mmap = lambda *a: kept.append(old(*a)) or kept[-1]\n"
+        f"for _ in range(60):\n    {hoard}\n    time.sleep(0.02)\n"
+    )
+    await small.files.write("hoard.py", code)
+    with contextlib.suppress(CommandExitException):
+        await small.commands.run("exec python hoard.py", timeout=60)
+    left = "python -c 'print(sum(int(l.split()[14]) for l in list(open(\"/proc/sysvipc/shm\"))[1:]))'"
+    async with asyncio.timeout(30):
+        while int((await small.commands.run(left)).stdout) > 300 << 20:
+            pass
+    assert await small.is_running()
+    assert (await small.commands.run("echo fine")).stdout == "fine\n"
+
+
 async def test_a_fork_bomb_is_bounded(small: AsyncSandbox) -> None:
     """It hits the limit; the server answers, and killing the sandbox ends all of it."""
     bomb = "import os, time\nwhile True:\n  try:\n    os.fork()\n  except OSError:\n    time.sleep(0.05)\n"

@@ -94,6 +94,7 @@ def test_sigkill_leaves_no_process_and_the_next_start_clears_up(
         following = start_e2b_local(*options, env={"TMPDIR": str(short)})
         starts.append(following)
         assert not left[0].exists()
+        assert list(pathlib.Path("/sys/fs/cgroup").rglob(f"{left[0].name}-*")) == []
         assert following.stop() == 0
         assert list(short.glob("e2b-local-*")) == []
     finally:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import pathlib
+import sys
+import tempfile
+import venv
+
 import pytest
 from e2b import FileNotFoundException, SandboxException, SandboxNotFoundException, SandboxState
-from e2b_code_interpreter import AsyncSandbox
+from e2b_code_interpreter import AsyncSandbox, Sandbox
 
-from support.e2b_process import E2BLocal, MakeSandbox
+from support.e2b_process import E2BLocal, MakeSandbox, start_e2b_local
 
 
 async def test_a_snapshot_holds_files_as_they_were(
@@ -30,6 +35,29 @@ async def test_a_snapshot_holds_files_as_they_were(
     assert await copy.files.read("f") == "copy's"
     with pytest.raises(SandboxException):
         await make_sandbox(template=snapshot.snapshot_id)
+
+
+@pytest.mark.usefixtures("isolated")
+def test_a_python_below_tmp_is_no_part_of_a_snapshot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The template's Python may live where sandboxes have a folder of their own, as in a checkout there."""
+    with tempfile.TemporaryDirectory(prefix="e2b-test-", dir="/tmp") as folder:
+        pathlib.Path(folder).chmod(0o755)
+        venv.create(folder, with_pip=False, symlinks=True)
+        packages = next(pathlib.Path(folder, "lib").glob("python*/site-packages"))
+        (packages / "these.pth").write_text("\n".join(path for path in sys.path if path))
+        monkeypatch.setattr(sys, "executable", f"{folder}/bin/python")
+        running = start_e2b_local("--pool", "0")
+        try:
+            with Sandbox.create(**running.options) as sandbox:
+                sandbox.files.write("/tmp/f", "kept")
+                assert sandbox.commands.run(f"ls {folder}/bin/python").exit_code == 0
+                snapshot = sandbox.create_snapshot()
+                with Sandbox.create(template=snapshot.snapshot_id, **running.options) as copy:
+                    assert copy.files.read("/tmp/f") == "kept"
+        finally:
+            assert running.stop() == 0
 
 
 async def test_snapshots_are_listed_and_named(server: E2BLocal, make_sandbox: MakeSandbox) -> None:

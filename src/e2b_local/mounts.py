@@ -1,0 +1,113 @@
+"""What a box under bubblewrap sees: its read-only system, and the memory filesystems it can write."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+import uuid
+
+from e2b_local.box import INBOX
+from e2b_local.config import Limits
+from e2b_local.internet import NAME_SERVER
+from e2b_local.template import ETC, HOME, USER, Template
+
+RUN_DIR = "/run/e2b"
+INBOX_PARENT = "/opt/e2b"
+_MB = 1024 * 1024
+_RUN_BYTES = 64 * _MB
+
+
+def writable_bytes(limits: Limits) -> int:
+    """Return how many bytes of files a box can hold at most; all of them are memory of the host."""
+    return (2 * limits.disk_mb + limits.shared_mb) * _MB + _RUN_BYTES
+
+
+class Mounts:
+    """Files that boxes share, made once, and the mounts of each box."""
+
+    def __init__(self, template: Template, state_dir: pathlib.Path, limits: Limits) -> None:
+        self._template = template
+        self._state_dir = state_dir
+        self._limits = limits
+        self._etc = state_dir / "etc"
+
+    def prepare(self) -> None:
+        """Write the files every box shares."""
+        self._etc.mkdir(parents=True, exist_ok=True)
+        inbox = self._state_dir / INBOX.name
+        shutil.copytree(INBOX, inbox, ignore=shutil.ignore_patterns("__pycache__"))
+        for copied in inbox.rglob("*"):
+            copied.chmod(0o644)  # whatever mask the package was installed under
+        inbox.chmod(0o755)
+        (self._etc / "profile").write_text(self._template.login_profile())
+        (self._etc / "hosts").write_text("127.0.0.1 localhost e2b.local\n::1 localhost\n")
+        (self._etc / "hostname").write_text("e2b.local\n")
+        (self._etc / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files dns\n")
+        (self._etc / "resolv.conf").write_text(f"nameserver {NAME_SERVER}\n")
+
+    def own_files(self, number: int, uid: int) -> tuple[pathlib.Path, ...]:
+        """Write the files of one box; they may be removed once it has started."""
+        passwd = self._etc / f"passwd-{number}"
+        group = self._etc / f"group-{number}"
+        passwd.write_text(
+            "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+            f"{USER}:x:{uid}:{uid}::{HOME}:/bin/bash\n"
+        )
+        group.write_text(f"root:x:0:\nnogroup:x:65534:\n{USER}:x:{uid}:\n")
+        boot_id = self._etc / f"boot-id-{number}"
+        boot_id.write_text(f"{uuid.uuid4()}\n")
+        return passwd, group, boot_id
+
+    def options(self, own: tuple[pathlib.Path, ...]) -> list[str]:
+        """Return the options of `bwrap` that mount all this, given what `own_files` wrote."""
+        mounts = [
+            "--ro-bind",
+            "/usr",
+            "/usr",
+            "--perms",
+            "0755",
+            "--dir",
+            "/etc",
+            "--perms",
+            "0755",
+            "--dir",
+            "/run",
+        ]
+        for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+            path = pathlib.Path("/", name)
+            if path.is_symlink():
+                mounts += ["--symlink", str(path.readlink()), str(path)]
+            elif path.is_dir():
+                mounts += ["--ro-bind", str(path), str(path)]
+        mounts += ["--perms", "0755", "--dir", "/root"]
+        for name in ETC:
+            mounts += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+        for name in ("profile", "hosts", "hostname", "nsswitch.conf", "resolv.conf"):
+            mounts += ["--ro-bind", str(self._etc / name), f"/etc/{name}"]
+        mounts += ["--ro-bind", str(own[0]), "/etc/passwd", "--ro-bind", str(own[1]), "/etc/group"]
+        mounts += ["--proc", "/proc", "--dev", "/dev"]
+        # A box boots when it starts; the host's boot id would also tell which host it is on.
+        mounts += ["--ro-bind", str(own[2]), "/proc/sys/kernel/random/boot_id"]
+        # Everything a sandbox can write is one of these, so that it cannot fill the host's disk.
+        disk, shared = self._limits.disk_mb * _MB, self._limits.shared_mb * _MB
+        for perms, size, target in (
+            ("0755", disk, "/home"),
+            ("1777", disk, "/tmp"),
+            ("1777", shared, "/dev/shm"),
+        ):
+            mounts += ["--perms", perms, "--size", str(size), "--tmpfs", target]
+        mounts += ["--perms", "0755", "--dir", HOME]
+        mounts += ["--perms", "0700", "--size", str(_RUN_BYTES), "--tmpfs", RUN_DIR]
+        # Matplotlib keeps its list of fonts in a folder it must be able to write; the list itself is shared.
+        mounts += ["--perms", "1777", "--dir", f"{RUN_DIR}/matplotlib"]
+        for fonts in self._template.font_cache.glob("fontlist-*.json"):
+            mounts += ["--ro-bind", str(fonts), f"{RUN_DIR}/matplotlib/{fonts.name}"]
+        # After /home, since Python itself may live below a home folder.
+        targets = {root: root for root in self._template.roots}
+        targets[pathlib.Path(INBOX_PARENT, INBOX.name)] = self._state_dir / INBOX.name
+        for folder in sorted({parent for target in targets for parent in target.parents}):
+            # bwrap would make them for root alone.
+            mounts += ["--perms", "0755", "--dir", str(folder)]
+        for root, source in targets.items():
+            mounts += ["--ro-bind", str(source), str(root)]
+        return [*mounts, "--remount-ro", "/dev", "--remount-ro", "/"]
