@@ -94,6 +94,7 @@ async def test_make_dir_rename_remove(sandbox: AsyncSandbox) -> None:
     assert await sandbox.files.exists("new") is False
 
 
+@pytest.mark.usefixtures("isolated")
 async def test_links_and_dots_stay_inside(sandbox: AsyncSandbox) -> None:
     """A link to a host file and a path full of `..` find only what the sandbox itself holds."""
     await sandbox.commands.run("ln -s /etc/shadow link")

@@ -107,13 +107,20 @@ async def test_a_pause_without_memory_keeps_files_only(make_sandbox: MakeSandbox
     sandbox = await make_sandbox(envs={"A": "1"})
     await sandbox.files.write("f", "kept")
     await sandbox.run_code("x = 1")
-    before = await sandbox.files.read("/proc/sys/kernel/random/boot_id")
     assert await sandbox.pause(keep_memory=False)
     assert (await sandbox.get_info()).state == SandboxState.PAUSED
     await sandbox.connect()
     assert await sandbox.files.read("f") == "kept"
     assert (await sandbox.commands.run("echo $A")).stdout == "1\n"
     assert (await sandbox.run_code("x")).error is not None
+
+
+@pytest.mark.usefixtures("isolated")
+async def test_a_resume_without_memory_is_a_boot(sandbox: AsyncSandbox) -> None:
+    """The boot id is another one then, as of a machine that was started again."""
+    before = await sandbox.files.read("/proc/sys/kernel/random/boot_id")
+    assert await sandbox.pause(keep_memory=False)
+    await sandbox.connect()
     assert await sandbox.files.read("/proc/sys/kernel/random/boot_id") != before
 
 
