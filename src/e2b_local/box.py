@@ -63,6 +63,8 @@ async def await_ready(process: asyncio.subprocess.Process, timeout_s: float = 30
         line = b""
     if line == b"ready\n":
         return
+    if process.stdin is not None:
+        process.stdin.close()  # an agent that is up after all ends with its input
     if process.returncode is None:
         process.kill()
     said = b""

@@ -175,7 +175,10 @@ class BubblewrapLauncher:
         except BaseException as exc:
             socket_path.unlink(missing_ok=True)
             if monitor is not None and monitor.returncode is None:
-                monitor.kill()  # what it started dies with it
+                # An agent that is up ends with its input; what came before it dies with the monitor.
+                assert monitor.stdin is not None
+                monitor.stdin.close()
+                monitor.kill()
                 await asyncio.shield(monitor.wait())
             await asyncio.shield(group.remove())
             if isinstance(exc, OSError):

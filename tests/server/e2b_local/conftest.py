@@ -30,10 +30,13 @@ def isolated() -> None:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[E2BLocal]:
-    """A server with isolation where there is bubblewrap, else without."""
+    """A server with isolation where there is bubblewrap, else without.
+
+    It has no warm sandboxes: few tests run cells, and for each other one a kernel would start in vain.
+    """
     if isolation_missing() and os.environ.get("REQUIRE_BWRAP") == "1":
         pytest.fail(str(isolation_missing()))
-    running = start_e2b_local(*(["--no-isolation"] if isolation_missing() else []))
+    running = start_e2b_local("--pool", "0", *(["--no-isolation"] if isolation_missing() else []))
     yield running
     assert running.stop() == 0
 

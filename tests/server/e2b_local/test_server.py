@@ -72,6 +72,21 @@ def test_sigterm_ends_everything_within_five_seconds(starts: list[E2BLocal], opt
     assert _alive(processes) == set()
 
 
+def test_sigterm_while_a_warm_sandbox_starts(starts: list[E2BLocal], options: list[str]) -> None:
+    """The one that is being made, with or without its kernel yet, ends with the server."""
+    for wanted in (1, 2, 3, 4):
+        server = start_e2b_local(*options)
+        starts.append(server)
+        deadline = time.monotonic() + 30
+        while len(descendants(server.pid)) < wanted and server.warm() == 0 and time.monotonic() < deadline:
+            pass
+        processes = {(pid, _started(pid)) for pid in descendants(server.pid)}
+        begun = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - begun < 5
+        assert _alive(processes) == set()
+
+
 def test_sigkill_leaves_no_process_and_the_next_start_clears_up(
     starts: list[E2BLocal], tmp_path: pathlib.Path, options: list[str]
 ) -> None:
@@ -99,6 +114,21 @@ def test_sigkill_leaves_no_process_and_the_next_start_clears_up(
         assert list(short.glob("e2b-local-*")) == []
     finally:
         subprocess.run(["rm", "-rf", str(short)], check=True)
+
+
+def test_a_warm_sandbox_is_as_a_new_one(starts: list[E2BLocal], options: list[str]) -> None:
+    """Its kernel, started before anybody asked for it, has the variables; the pool fills up again."""
+    server = start_e2b_local(*options)
+    starts.append(server)
+    for number in ("1", "2"):
+        deadline = time.monotonic() + 30
+        while server.warm() == 0 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert server.warm() == 1
+        with Sandbox.create(envs={"N": number}, **server.options) as sandbox:
+            found = sandbox.run_code("import os; print(os.environ['N'], os.environ['E2B_SANDBOX_ID'])")
+            assert found.logs.stdout == [f"{number} {sandbox.sandbox_id}\n"]
+            assert sandbox.run_code("1").execution_count == 2
 
 
 @pytest.mark.usefixtures("isolated")
