@@ -11,14 +11,14 @@ import sys
 
 from .agent import Agent
 from .family import adopt_orphans, signal_all
-from .limits import limit_processes
+from .limits import OomScore, limit_processes
 from .memory import MemoryWatch
 from .paths import Paths
 
 _MB = 1024 * 1024
 
 
-async def _run(arguments: argparse.Namespace) -> None:
+async def _run(arguments: argparse.Namespace, score: OomScore) -> None:
     loop = asyncio.get_running_loop()
     listener = socket.socket(fileno=arguments.listen_fd)
     os.set_inheritable(listener.fileno(), False)
@@ -31,7 +31,7 @@ async def _run(arguments: argparse.Namespace) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         loop.add_signal_handler(signal.SIGTERM, over.set)
     memory = MemoryWatch(arguments.memory_mb * _MB, lazy=arguments.lazy_watch)
-    agent = Agent(Paths(arguments.home), arguments.run, arguments.cpu_s, memory.stir)
+    agent = Agent(Paths(arguments.home), arguments.run, arguments.cpu_s, memory.stir, score)
     server = await asyncio.start_unix_server(agent.serve, sock=listener, limit=1024 * 1024)
     # Standard input is the server's end of a pipe: when it closes, the server is gone.
     lifeline = asyncio.StreamReader()
@@ -58,10 +58,11 @@ def _main() -> None:
     parser.add_argument("--processes", type=int, default=0)
     parser.add_argument("--cpu-s", type=int, default=0)
     arguments = parser.parse_args()
+    score = OomScore()
     adopt_orphans()
     if arguments.processes:
         limit_processes(memory_bytes=arguments.memory_mb * _MB, processes=arguments.processes)
-    asyncio.run(_run(arguments))
+    asyncio.run(_run(arguments, score))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from .archive import Archive
 from .contexts import Contexts
 from .family import signal_all
 from .files import Files
+from .limits import OomScore
 from .paths import Paths
 from .processes import Processes
 from .reaper import Reaper
@@ -29,7 +30,9 @@ Streaming = Callable[[Message, Channel], Awaitable[Message]]
 class Agent:
     """Answers operations: a request, then what the operation streams, then `{"ok": …}` or `{"error": …}`."""
 
-    def __init__(self, paths: Paths, run_dir: str, cpu_s: int, stirred: Callable[[], None]) -> None:
+    def __init__(
+        self, paths: Paths, run_dir: str, cpu_s: int, stirred: Callable[[], None], score: OomScore
+    ) -> None:
         self._environment = dict(os.environ)
         self._stirred = stirred
         self._contexts = Contexts(paths, run_dir, lambda: self._environment, cpu_s)
@@ -37,7 +40,7 @@ class Agent:
         reaper.install()
         files = Files(paths)
         watching = Watching(paths)
-        self._processes = processes = Processes(paths, reaper, lambda: self._environment, cpu_s)
+        self._processes = processes = Processes(paths, reaper, lambda: self._environment, cpu_s, score)
         archive = Archive([paths.home, os.environ.get("TMPDIR", "/tmp")], reaper)
         self._unary: dict[str, Unary] = {
             "configure": self._configure,

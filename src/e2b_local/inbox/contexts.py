@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from .languages import command, reset_variables, set_variables
-from .limits import limit_child
+from .limits import limit_kernel
 from .paths import Paths
 from .wire import Channel, Message, OpError
 
@@ -208,7 +208,7 @@ class Contexts:
         except KernelDiedError as exc:
             raise OpError("internal", f"Failed to create context: {exc}") from exc
         if kernel.pid is not None:
-            limit_child(kernel.pid, self._cpu_s)
+            limit_kernel(kernel.pid, self._cpu_s)
         return kernel
 
 

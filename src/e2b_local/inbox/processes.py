@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import terminal
-from .limits import limit_child
+from .limits import OomScore, limit_child
 from .paths import Paths
 from .process import Process, Subscription, as_json
 from .reaper import Reaper
@@ -33,12 +33,18 @@ class Processes:
     """All processes the SDK started, by id."""
 
     def __init__(
-        self, paths: Paths, reaper: Reaper, environment: Callable[[], Mapping[str, str]], cpu_s: int
+        self,
+        paths: Paths,
+        reaper: Reaper,
+        environment: Callable[[], Mapping[str, str]],
+        cpu_s: int,
+        score: OomScore,
     ) -> None:
         self._paths = paths
         self._reaper = reaper
         self._environment = environment
         self._cpu_s = cpu_s
+        self._score = score
         self._running: dict[int, Process] = {}
         self._ended: collections.OrderedDict[int, Process] = collections.OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -137,20 +143,21 @@ class Processes:
         size = (request.get("pty") or {}).get("size") if request.get("pty") is not None else None
         master: int | None = None
         try:
-            if request.get("pty") is not None:
-                popen, master = terminal.spawn(command, cwd, environment, size or {})
-            else:
-                popen = subprocess.Popen(
-                    command,
-                    cwd=cwd,
-                    env=environment,
-                    # Absent means true: clients older than the field expect an open standard input.
-                    stdin=subprocess.PIPE if request.get("stdin", True) else subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    bufsize=0,
-                    start_new_session=True,
-                )
+            with self._score:
+                if request.get("pty") is not None:
+                    popen, master = terminal.spawn(command, cwd, environment, size or {})
+                else:
+                    popen = subprocess.Popen(
+                        command,
+                        cwd=cwd,
+                        env=environment,
+                        # Absent means true: clients older than the field expect an open standard input.
+                        stdin=subprocess.PIPE if request.get("stdin", True) else subprocess.DEVNULL,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE,
+                        bufsize=0,
+                        start_new_session=True,
+                    )
         except BlockingIOError as exc:
             raise OpError("resource_exhausted", "the sandbox may not have more processes") from exc
         except (OSError, ValueError) as exc:

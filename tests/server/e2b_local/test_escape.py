@@ -285,6 +285,15 @@ async def test_shared_memory_is_bounded(small: AsyncSandbox, hoard: str) -> None
     assert (await small.commands.run("echo fine")).stdout == "fine\n"
 
 
+async def test_programs_go_before_the_agent(small: AsyncSandbox) -> None:
+    """When memory is short the kernel kills what a command or a cell has started, not the agent."""
+    shown = await small.commands.run("for i in 1 2 3; do cat /proc/self/oom_score_adj & done; wait")
+    assert shown.stdout == "300\n" * 3
+    cell = await small.run_code("print(open('/proc/self/oom_score_adj').read(), end='')")
+    assert cell.logs.stdout == ["300\n"]
+    assert int((await small.commands.run("cat /proc/1/oom_score_adj")).stdout) < 300
+
+
 async def test_a_fork_bomb_is_bounded(small: AsyncSandbox) -> None:
     """It hits the limit; the server answers, and killing the sandbox ends all of it."""
     bomb = "import os, time\nwhile True:\n  try:\n    os.fork()\n  except OSError:\n    time.sleep(0.05)\n"
