@@ -36,7 +36,11 @@ def server() -> Iterator[E2BLocal]:
     """
     if isolation_missing() and os.environ.get("REQUIRE_BWRAP") == "1":
         pytest.fail(str(isolation_missing()))
-    running = start_e2b_local("--pool", "0", *(["--no-isolation"] if isolation_missing() else []))
+    running = start_e2b_local(
+        *("--pool", "0"),
+        *(["--no-isolation"] if isolation_missing() else []),
+        env={"E2B_LOCAL_TEST_SECRET": "of the server"},
+    )
     yield running
     assert running.stop() == 0
 

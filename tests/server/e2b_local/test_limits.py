@@ -1,0 +1,128 @@
+"""What a sandbox may use at most, each limit run into."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from e2b import CommandExitException, NotEnoughSpaceException, SandboxException
+from e2b_code_interpreter import AsyncSandbox
+
+from support.e2b_process import E2BLocal, start_e2b_local
+
+pytestmark = pytest.mark.usefixtures("isolated")
+
+
+@pytest.fixture(scope="module")
+def small_server(isolated: None) -> Iterator[E2BLocal]:
+    """A server whose sandboxes may use little."""
+    running = start_e2b_local(
+        "--memory-mb", "300", "--disk-mb", "20", "--processes", "80", "--cpu-s", "2", "--pool", "0",
+    )  # fmt: skip
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture
+async def small(small_server: E2BLocal) -> AsyncIterator[AsyncSandbox]:
+    """A sandbox that may use little."""
+    sandbox = await AsyncSandbox.create(**small_server.options)
+    yield sandbox
+    await sandbox.kill()
+
+
+@pytest.mark.parametrize("folder", ["/home/user", "/tmp", "/dev/shm"])
+async def test_the_disk_is_bounded(small: AsyncSandbox, folder: str) -> None:
+    """Filling it ends in an error that says so, here and not on the host; there is room again afterwards."""
+    with pytest.raises(CommandExitException, match="No space left on device"):
+        await small.commands.run(f"head -c 400M /dev/zero > {folder}/full")
+    if folder != "/dev/shm":
+        with pytest.raises(NotEnoughSpaceException):
+            await small.files.write(f"{folder}/more", "x" * 100_000)
+    await small.files.remove(f"{folder}/full")
+    await small.files.write(f"{folder}/more", "x" * 100_000)
+
+
+async def test_the_memory_of_a_process_is_bounded(small: AsyncSandbox) -> None:
+    """One greedy program gets an error it can handle."""
+    execution = await small.run_code("x = bytearray(2_000_000_000)")
+    assert execution.error is not None
+    assert execution.error.name == "MemoryError"
+    assert (await small.run_code("1 + 1")).text == "2"
+
+
+async def test_the_memory_of_all_processes_is_bounded(small: AsyncSandbox) -> None:
+    """Many greedy programs are killed one after the other; the sandbox stays usable."""
+    greedy = "python -c 'x = b\"x\" * 150_000_000; import time; time.sleep(1000)'"
+    with pytest.raises(CommandExitException) as caught:
+        await small.commands.run(
+            f"for i in 1 2 3 4 5; do {greedy} > /dev/null 2>&1 & done; wait -n; exit $?", timeout=120
+        )
+    assert caught.value.exit_code == 128 + 9
+    await small.commands.run("pkill -f '[t]ime.sleep' || true")
+    assert (await small.commands.run("echo fine")).stdout == "fine\n"
+
+
+_HOARDS = {
+    "anonymous": "mmap.mmap(-1, size).write(b'x' * size)",
+    "unnamed file": "os.write(os.memfd_create('m'), b'x' * size)",
+    "System V": "c.shmdt(c.memset(c.shmat(c.shmget(0, size, 0o1600), None, 0), 1, size))",
+}
+
+
+@pytest.mark.parametrize("hoard", _HOARDS.values(), ids=_HOARDS)
+async def test_shared_memory_is_bounded(small: AsyncSandbox, hoard: str) -> None:
+    """Memory that no process has alone, or none at all any more, counts as well."""
+    code = (
+        "import ctypes, gc, mmap, os, time\nc, size = ctypes.CDLL(None), 20 << 20\n"
+        "c.shmat.restype = c.memset.restype = ctypes.c_void_p\n"
+        "c.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]\n"
+        "c.shmdt.argtypes = [ctypes.c_void_p]\nkept = []\nold = mmap.mmap\n"
+        "mmap.mmap = lambda *a: kept.append(old(*a)) or kept[-1]\n"
+        f"for _ in range(60):\n    {hoard}\n    time.sleep(0.02)\n"
+    )
+    await small.files.write("hoard.py", code)
+    with contextlib.suppress(CommandExitException):
+        await small.commands.run("exec python hoard.py", timeout=60)
+    left = "python -c 'print(sum(int(l.split()[14]) for l in list(open(\"/proc/sysvipc/shm\"))[1:]))'"
+    async with asyncio.timeout(30):
+        while int((await small.commands.run(left)).stdout) > 300 << 20:
+            pass
+    assert await small.is_running()
+    assert (await small.commands.run("echo fine")).stdout == "fine\n"
+
+
+async def test_programs_go_before_the_agent(small: AsyncSandbox) -> None:
+    """When memory is short the kernel kills what a command or a cell has started, not the agent."""
+    shown = await small.commands.run("for i in 1 2 3; do cat /proc/self/oom_score_adj & done; wait")
+    assert shown.stdout == "300\n" * 3
+    cell = await small.run_code("print(open('/proc/self/oom_score_adj').read(), end='')")
+    assert cell.logs.stdout == ["300\n"]
+    assert int((await small.commands.run("cat /proc/1/oom_score_adj")).stdout) < 300
+
+
+async def test_a_fork_bomb_is_bounded(small: AsyncSandbox) -> None:
+    """It hits the limit; the server answers, and killing the sandbox ends all of it."""
+    bomb = "import os, time\nwhile True:\n  try:\n    os.fork()\n  except OSError:\n    time.sleep(0.05)\n"
+    await small.files.write("bomb.py", bomb)
+    await small.commands.run("exec -a bomb python bomb.py", background=True)
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                # In place of its shell, which would try to fork for 15 s before it gives up.
+                shown = await small.commands.run("exec ps -e")
+            except SandboxException:
+                break  # not even a command fits any more
+            if shown.stdout.count("python") >= 70:
+                break
+    assert await small.is_running()
+    assert await small.kill() is True
+
+
+async def test_cpu_time_is_bounded(small: AsyncSandbox) -> None:
+    """A program that only burns time is told that its time is over."""
+    with pytest.raises(CommandExitException) as caught:
+        await small.commands.run("exec python -c 'while True: pass'", timeout=60)
+    assert caught.value.error == "signal: cpu time limit exceeded"
