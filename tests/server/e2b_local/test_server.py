@@ -22,9 +22,9 @@ from support.e2b_process import E2BLocal, start_e2b_local
 def options(request: pytest.FixtureRequest) -> list[str]:
     """Options of a server with and without isolation."""
     if request.param == "plain":
-        return ["--no-isolation"]
+        return ["--no-isolation", "--pool", "0"]
     request.getfixturevalue("isolated")
-    return []
+    return ["--pool", "0"]
 
 
 @pytest.fixture
@@ -75,19 +75,18 @@ def test_sigterm_ends_everything_within_five_seconds(starts: list[E2BLocal], opt
 @pytest.mark.usefixtures("isolated")
 def test_sigterm_while_a_warm_sandbox_starts(starts: list[E2BLocal]) -> None:
     """The one that is being made, with or without its kernel yet, ends with the server."""
-    for wanted in (2, 3):
-        server = start_e2b_local()
-        starts.append(server)
-        deadline = time.monotonic() + 30
-        while len(descendants(server.pid)) < wanted and server.warm() == 0 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        processes = {(pid, _started(pid)) for pid in descendants(server.pid)}
-        begun = time.monotonic()
-        assert server.stop() == 0
-        while _alive(processes) and time.monotonic() - begun < 5:
-            time.sleep(0.02)
-        assert _alive(processes) == set()
-        assert time.monotonic() - begun < 5
+    server = start_e2b_local()
+    starts.append(server)
+    deadline = time.monotonic() + 30
+    while len(descendants(server.pid)) < 2 and server.warm() == 0 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    processes = {(pid, _started(pid)) for pid in descendants(server.pid)}
+    begun = time.monotonic()
+    assert server.stop() == 0
+    while _alive(processes) and time.monotonic() - begun < 5:
+        time.sleep(0.02)
+    assert _alive(processes) == set()
+    assert time.monotonic() - begun < 5
 
 
 def test_sigkill_leaves_no_process_and_the_next_start_clears_up(
@@ -119,9 +118,10 @@ def test_sigkill_leaves_no_process_and_the_next_start_clears_up(
         subprocess.run(["rm", "-rf", str(short)], check=True)
 
 
-def test_a_warm_sandbox_is_as_a_new_one(starts: list[E2BLocal], options: list[str]) -> None:
+@pytest.mark.usefixtures("isolated")
+def test_a_warm_sandbox_is_as_a_new_one(starts: list[E2BLocal]) -> None:
     """Its kernel, started before anybody asked for it, has the variables; the pool fills up again."""
-    server = start_e2b_local(*options)
+    server = start_e2b_local()
     starts.append(server)
     for number in ("1", "2"):
         deadline = time.monotonic() + 30
@@ -137,7 +137,7 @@ def test_a_warm_sandbox_is_as_a_new_one(starts: list[E2BLocal], options: list[st
 @pytest.mark.usefixtures("isolated")
 def test_a_living_server_is_left_alone_by_the_next(starts: list[E2BLocal]) -> None:
     """Two servers at once do not clear each other away, and have different keys."""
-    first, second = start_e2b_local(), start_e2b_local("--pool", "0")
+    first, second = start_e2b_local("--pool", "0"), start_e2b_local("--pool", "0")
     starts += [first, second]
     assert first.api_key != second.api_key
     with Sandbox.create(**first.options) as sandbox:
