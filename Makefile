@@ -16,7 +16,7 @@ dev: .venv/installed  ## serve the graphs with Studio (PORT=2024); without an E2
 	@$(BIN)/sandbox-agent serve $(if $(PORT),--port $(PORT))
 
 test: .venv/installed  ## run all tests
-	@$(BIN)/pytest
+	@$(BIN)/pytest -n 2 --dist loadfile
 
 check: .venv/installed  ## lint and types
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
