@@ -19,7 +19,8 @@ for candidate in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11};
         break
     fi
 done
-[ -n "$python" ] || fail "Python 3.11 or newer is needed and ${PYTHON:-python3} is $(${PYTHON:-python3} --version 2>&1 | head -n 1 || true). Install one, or name it: make PYTHON=/path/to/python3.12 …"
+found=$("${PYTHON:-python3}" --version 2>/dev/null || echo "missing")
+[ -n "$python" ] || fail "Python 3.11 or newer is needed and ${PYTHON:-python3} is $found. Install one, or name it: make PYTHON=/path/to/python3.12 …"
 
 if ! .venv/bin/python -c '' >/dev/null 2>&1; then
     rm -rf .venv

@@ -1,5 +1,6 @@
 """The graph `agent`, served."""
 
+from e2b_code_interpreter import AsyncSandbox
 from langgraph_sdk.client import LangGraphClient
 
 from support.alive import alive
@@ -97,3 +98,37 @@ async def test_schemas_and_drawing_hide_the_live_sandbox(client: LangGraphClient
         assert "sandbox" not in options
         assert "sandbox_id" not in schemas["input_schema"]["properties"]
         assert (await client.assistants.get_graph(assistant["assistant_id"]))["nodes"]
+
+
+async def test_a_kept_sandbox_serves_the_next_turn_and_its_loss_is_told(
+    client: LangGraphClient, sandboxes: E2BLocal
+) -> None:
+    """keep=thread: the next turn finds the file; a sandbox killed in between is replaced and called lost."""
+    thread_id = (await client.threads.create())["thread_id"]
+
+    async def turn(text: str) -> tuple[str, list[str]]:
+        notices = []
+        async for part in client.runs.stream(
+            thread_id,
+            "agent",
+            input=human(text),
+            context={"keep": "thread"},
+            stream_mode=["custom", "values"],
+        ):
+            if part.event == "custom" and part.data["type"] == "sandbox":
+                notices.append(part.data["event"])
+            elif part.event == "values":
+                state = part.data
+        return state["messages"][-1]["content"], notices
+
+    assert (await turn("Write notes.txt: hello"))[1] == ["created", "paused"]
+    answer, notices = await turn("Read notes.txt")
+    assert "hello" in answer
+    assert notices == ["connected", "paused"]
+    (kept,) = await alive(sandboxes, thread=thread_id)
+    await AsyncSandbox.kill(kept.sandbox_id, **sandboxes.options)
+    answer, notices = await turn("Read notes.txt")
+    assert "hello" not in answer
+    assert notices == ["replaced", "paused"]
+    (second,) = await alive(sandboxes, thread=thread_id)
+    await AsyncSandbox.kill(second.sandbox_id, **sandboxes.options)

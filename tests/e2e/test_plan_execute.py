@@ -63,8 +63,10 @@ async def test_repair_approved_ends_green_with_a_diff(
 
 
 async def test_repair_rejected_changes_nothing(client: LangGraphClient, sandboxes: E2BLocal) -> None:
-    """A rejection ends the run with what the human said, and ends the sandbox."""
+    """The sandbox sleeps while a human thinks; a rejection ends it, and the run with what was said."""
     thread_id, interrupt = await to_the_question(client, bundled_project())
+    (asleep,) = await alive(sandboxes, thread=thread_id)
+    assert asleep.state.value == "paused"
     reply = {"decisions": [{"type": "reject", "message": "not on a Friday"}]}
     state = await answer(client, thread_id, interrupt, reply)
     assert (state["status"], state["diff"], state["step"]) == ("rejected", "", 0)
@@ -117,7 +119,8 @@ async def test_failing_setup_is_its_own_outcome(client: LangGraphClient) -> None
     """A set-up command that fails is not a failing test: the run ends with what it printed."""
     thread_id = (await client.threads.create())["thread_id"]
     given = {"project": bundled_project(), "setup_command": "echo no such index >&2; exit 9"}
-    state = await client.runs.wait(thread_id, "plan_execute", input=given, context=CONTEXT)
+    context = CONTEXT | {"internet": "off"}  # where isolation is missing it could not be cut afterwards
+    state = await client.runs.wait(thread_id, "plan_execute", input=given, context=context)
     assert state["status"] == "setup_failed"
     assert "exit_code: 9" in state["summary"]
     assert "no such index" in state["summary"]

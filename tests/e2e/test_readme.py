@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.e2b_process import E2BLocal
+from support.e2b_process import E2BLocal, isolation_arguments
 from support.langgraph_dev import DevServer
 
 ROOT = Path(__file__).parents[2]
@@ -69,7 +69,9 @@ async def test_readme_starts_the_local_sandboxes() -> None:
     assert arguments == ["serve", "--port", "3000"]
     found = Path(sys.executable).parent / Path(program).name
     process = await asyncio.create_subprocess_exec(
-        str(found), "serve", "--port", "0", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+        *(str(found), "serve", "--port", "0", *isolation_arguments()),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
     )
     assert process.stdout
     try:

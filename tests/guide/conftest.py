@@ -1,13 +1,12 @@
 """Both services as local servers, for programs that know nothing of it."""
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
 from e2b_code_interpreter import Sandbox
 
 from agent.scripted.model import ScriptedChatModel
-from support.e2b_process import E2BLocal, start_e2b_local
+from support.e2b_process import E2BLocal, isolation_arguments, start_e2b_local
 from support.openai_server import OpenAIServer, start_openai_server
 
 RULES = [
@@ -32,7 +31,7 @@ RULES = [
 @pytest.fixture(scope="session")
 def e2b() -> Iterator[E2BLocal]:
     """Start one server for E2B's protocol; isolated where bubblewrap is installed."""
-    server = start_e2b_local(*([] if shutil.which("bwrap") else ["--no-isolation"]))
+    server = start_e2b_local(*isolation_arguments())
     yield server
     assert server.stop() == 0
 

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -106,6 +107,23 @@ class E2BLocal:
             self.process.stdout.close()
         if not self._log.closed:
             self._log.close()
+
+
+def isolation_missing() -> str | None:
+    """Return why sandboxes cannot be isolated here, or None."""
+    return None if shutil.which("bwrap") else "bubblewrap is not installed (apt-get install bubblewrap)"
+
+
+def isolation_arguments() -> list[str]:
+    """Return the options that let a server start here: isolated wherever it can be.
+
+    Raises:
+        RuntimeError: isolation is missing and REQUIRE_BWRAP=1 says that it must not be.
+    """
+    missing = isolation_missing()
+    if missing and os.environ.get("REQUIRE_BWRAP") == "1":
+        raise RuntimeError(missing)
+    return ["--no-isolation"] if missing else []
 
 
 def start_e2b_local(*arguments: str, env: dict[str, str] | None = None) -> E2BLocal:

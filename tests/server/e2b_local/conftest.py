@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 from e2b_code_interpreter import AsyncSandbox
 
-from support.e2b_process import E2BLocal, MakeSandbox, start_e2b_local
-
-
-def isolation_missing() -> str | None:
-    """Return why sandboxes cannot be isolated here, or None."""
-    return None if shutil.which("bwrap") else "bubblewrap is not installed (apt-get install bubblewrap)"
+from support.e2b_process import (
+    E2BLocal,
+    MakeSandbox,
+    isolation_arguments,
+    isolation_missing,
+    start_e2b_local,
+)
 
 
 @pytest.fixture(scope="session")
@@ -34,11 +34,9 @@ def server() -> Iterator[E2BLocal]:
 
     It has no warm sandboxes: few tests run cells, and for each other one a kernel would start in vain.
     """
-    if isolation_missing() and os.environ.get("REQUIRE_BWRAP") == "1":
-        pytest.fail(str(isolation_missing()))
     running = start_e2b_local(
         *("--pool", "0"),
-        *(["--no-isolation"] if isolation_missing() else []),
+        *isolation_arguments(),
         env={"E2B_LOCAL_TEST_SECRET": "of the server"},
     )
     yield running

@@ -73,7 +73,7 @@ async def test_contexts_are_apart(sandbox: AsyncSandbox) -> None:
     await sandbox.run_code("x = 1")
     assert (await sandbox.run_code("x", context=context)).error is not None
     await sandbox.run_code("open('here', 'w').close()", context=context)
-    assert await sandbox.files.exists("/home/user/work/here")
+    assert await sandbox.files.exists("/home/user/some/here")
     assert context.id in [each.id for each in await sandbox.list_code_contexts()]
     await sandbox.restart_code_context(context)
     assert (await sandbox.run_code("1", context=context)).execution_count == 1

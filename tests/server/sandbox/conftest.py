@@ -10,7 +10,7 @@ from agent.sandbox.manager import Owner, SandboxManager
 from agent.sandbox.policy import SandboxPolicy
 from agent.sandbox.retries import Retries
 from agent.settings import Settings
-from support.e2b_process import E2BLocal, start_e2b_local
+from support.e2b_process import E2BLocal, isolation_arguments, start_e2b_local
 
 MakeManager = Callable[..., SandboxManager]
 _numbers = itertools.count(1)
@@ -19,7 +19,7 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="session")
 def sandboxes() -> Iterator[E2BLocal]:
     """The sandbox server."""
-    server = start_e2b_local()
+    server = start_e2b_local(*isolation_arguments())
     yield server
     server.stop()
 

@@ -1,1 +1,0 @@
-"""Routes that the LangGraph server serves beside its own."""
