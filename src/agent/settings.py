@@ -235,8 +235,8 @@ def env_example() -> str:
     """Return the text of `.env.example`: every variable with its default, range and meaning."""
     lines = [
         "# Copy to .env and set what differs. An empty value means the default.",
-        "# `langgraph dev` run by hand lets this file win over the environment, empty values too: take out the",
-        "# lines of variables that you set elsewhere.",
+        "# `langgraph dev` run by hand lets this file win over the environment, empty values too: take out",
+        "# the lines of variables that you set elsewhere.",
         "# Printed by `python -m agent.settings`; a test keeps the two in step.",
     ]
     for field in Settings.model_fields.values():

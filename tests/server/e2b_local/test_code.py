@@ -67,9 +67,9 @@ async def test_a_saved_image_is_shown(sandbox: AsyncSandbox) -> None:
 
 async def test_contexts_are_apart(sandbox: AsyncSandbox) -> None:
     """Each context has its own variables and folder; a removed one is gone."""
-    await sandbox.files.make_dir("work")
-    context = await sandbox.create_code_context(cwd="/home/user/work")
-    assert (context.language, context.cwd) == ("python", "/home/user/work")
+    await sandbox.files.make_dir("some")
+    context = await sandbox.create_code_context(cwd="/home/user/some")
+    assert (context.language, context.cwd) == ("python", "/home/user/some")
     await sandbox.run_code("x = 1")
     assert (await sandbox.run_code("x", context=context)).error is not None
     await sandbox.run_code("open('here', 'w').close()", context=context)
