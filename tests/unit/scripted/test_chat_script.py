@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from agent.scripted.conversation import Answer, Conversation
 from agent.scripted.model import ScriptedChatModel
-from agent.scripted.script import Answer, Conversation
 
 SCRIPT = ScriptedChatModel.from_script("chat").script
 TOOLS = frozenset({"run_python", "run_command", "read_file", "write_file", "list_files"})

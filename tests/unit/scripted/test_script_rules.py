@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from agent.errors import ModelError
-from agent.scripted.script import Answer, Conversation, Script, parse
+from agent.scripted.conversation import Answer, Conversation
+from agent.scripted.script import Script, parse
 
 OTHERWISE = {"name": "otherwise", "say": "otherwise"}
 
