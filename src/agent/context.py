@@ -6,7 +6,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
 
-from agent.sandbox.policy import Internet, Keep, LeaseS, Start, TimeoutS
+from agent.sandbox.policy import EnvName, Internet, Keep, LeaseS, Start, TimeoutS
 
 
 # A dataclass and not a BaseModel: `dataclasses.replace`, with which the middleware puts the live sandbox in
@@ -51,6 +51,12 @@ class Context:
         title="Internet",
         description="off, setup (only while a set-up command runs), on, or a list of the hosts that can be "
         "reached; never more than the deployment allows.",
+    )
+    envs: list[EnvName] | None = Field(
+        default=None,
+        title="Variables",
+        description="Names of the variables that commands and code are given, among those the deployment "
+        "passes on; empty means all of them.",
     )
     sandbox: SkipJsonSchema[Any] = Field(default=None, repr=False)
     """The live sandbox, an `e2b_code_interpreter.AsyncSandbox`.

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
@@ -50,6 +50,19 @@ def _internet(value: str) -> str:
     if value not in {"off", "setup", "on"} and not all(_HOST.fullmatch(host) for host in hosts):
         raise ValueError("must be off, setup, on, or hosts separated by commas")
     return ",".join(hosts)
+
+
+_NEVER_PASSED = frozenset({"E2B_API_KEY", "LANGGRAPH_API_KEY", "LANGSMITH_API_KEY"})
+"""With these, code in a sandbox could act for the deployment: end sandboxes, approve its own plan."""
+
+
+def _names(value: str) -> str:
+    names = [name.strip() for name in value.split(",")]
+    if wrong := [name for name in names if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)]:
+        raise ValueError(f"must be names of variables separated by commas, and {wrong[0]!r} is none")
+    if kept := sorted(_NEVER_PASSED.intersection(names)):
+        raise ValueError(f"{kept[0]} stays in the server: with it, code in a sandbox could act for you")
+    return ",".join(names)
 
 
 HttpAddress = Annotated[str, AfterValidator(_http_address)]
@@ -135,6 +148,27 @@ class Settings(BaseModel):
         description="off, on, setup (only while a set-up command runs), or the hosts that can be reached, "
         "separated by commas. A run may ask for less, never for more.",
     )
+    sandbox_envs: Annotated[str, AfterValidator(_names)] = Field(
+        "",
+        alias="SANDBOX_ENVS",
+        description="Names of this server's variables that commands and code in sandboxes are given, "
+        "separated by commas; looked up anew each time, never in arguments. Empty: none.",
+    )
+    sandbox_idle_limit_s: int = Field(
+        86_400,
+        alias="SANDBOX_IDLE_LIMIT",
+        ge=60,
+        le=31_536_000,
+        description="For `sandbox-agent sandboxes sweep`: a sandbox that was kept for its thread is ended "
+        "when it has been paused for so long, in seconds.",
+    )
+    sandbox_human_limit_s: int = Field(
+        604_800,
+        alias="SANDBOX_HUMAN_LIMIT",
+        ge=60,
+        le=31_536_000,
+        description="The same for one whose thread waits for a human's answer, in seconds.",
+    )
     command_timeout_s: int = Field(
         120, alias="COMMAND_TIMEOUT", ge=1, le=3600, description="Limit of one shell command, in seconds."
     )
@@ -182,6 +216,16 @@ class Settings(BaseModel):
             case hosts:
                 return hosts.split(",")
 
+    @property
+    def envs(self) -> list[str]:
+        """The names of the variables that are passed on into sandboxes."""
+        return self.sandbox_envs.split(",") if self.sandbox_envs else []
+
+    @staticmethod
+    def values_now(names: Iterable[str]) -> dict[str, str]:
+        """Return what the environment says at this moment, for the names it has."""
+        return {name: os.environ[name] for name in names if name in os.environ}
+
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
         """Read and validate the settings.
@@ -200,12 +244,17 @@ class Settings(BaseModel):
         source = os.environ if env is None else env
         aliases = [field.alias or name for name, field in cls.model_fields.items()]
         try:
-            return cls.model_validate(
+            settings = cls.model_validate(
                 {name: source[name] for name in aliases if source.get(name, "").strip()}
             )
         except ValidationError as exc:
             # No `from`: pydantic's text repeats the values, and a value may be a key.
             raise SettingsError("\n".join(_line(error, source) for error in exc.errors())) from None
+        if missing := [name for name in settings.envs if name not in source]:
+            raise SettingsError(
+                f"SANDBOX_ENVS={settings.sandbox_envs!r} cannot be used: {', '.join(missing)} is not set"
+            )
+        return settings
 
 
 def _field(variable: object) -> FieldInfo:

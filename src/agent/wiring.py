@@ -1,24 +1,36 @@
 """Putting the parts together: the sandbox manager that the graphs, and your own, are wired with."""
 
+from collections.abc import Mapping, Sequence
+
 from agent.deployment import deployment_name
 from agent.sandbox.e2b import E2BProvider
-from agent.sandbox.manager import SandboxManager
+from agent.sandbox.manager import Environment, SandboxManager
+from agent.sandbox.owners import Owner
 from agent.sandbox.policy import SandboxPolicy
 from agent.settings import Settings
 
 
-def sandbox_manager(settings: Settings | None = None) -> SandboxManager:
+def sandbox_manager(
+    settings: Settings | None = None, *, environment: Environment | None = None
+) -> SandboxManager:
     """Return a manager for E2B sandboxes; nothing is sent and no key is needed until one is acquired.
 
     Args:
         settings: default those of the environment.
+        environment: where the values of the variables in `SANDBOX_ENVS` come from, such as a vault that knows
+            the thread's user; default this process's own variables.
     """
     settings = settings or Settings.from_env()
     return SandboxManager(
         E2BProvider(settings),
         policy=sandbox_policy(settings),
         deployment=lambda: deployment_name(settings),
+        environment=environment or _of_this_process,
     )
+
+
+async def _of_this_process(_: Owner, names: Sequence[str]) -> Mapping[str, str]:
+    return Settings.values_now(names)
 
 
 def sandbox_policy(settings: Settings) -> SandboxPolicy:
@@ -31,4 +43,5 @@ def sandbox_policy(settings: Settings) -> SandboxPolicy:
         command_timeout_s=settings.command_timeout_s,
         code_timeout_s=settings.code_timeout_s,
         internet=settings.internet,
+        envs=settings.envs,
     )

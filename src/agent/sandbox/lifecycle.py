@@ -33,6 +33,8 @@ class Phase(StrEnum):
     """Looking whether the id is alive and ours."""
     WAKING = "waking"
     """Ours; being connected."""
+    ADOPTING = "adopting"
+    """Found by metadata; being connected."""
     CREATING = "creating"
     LIVE = "live"
     """Connected and ours."""
@@ -88,10 +90,15 @@ TRANSITIONS: dict[tuple[Phase, Event], tuple[Phase, tuple[Action, ...]]] = {
     (P.ABSENT, E.ASKED): (P.ABSENT, ()),
     (P.ABSENT, E.FINISHED): (P.ABSENT, ()),
     (P.ABSENT, E.TURN_ENDED): (P.ABSENT, ()),
-    (P.SEEKING, E.SEEN_OURS): (P.WAKING, (A.CONNECT,)),
+    (P.SEEKING, E.SEEN_OURS): (P.ADOPTING, (A.CONNECT,)),
     (P.SEEKING, E.NONE_FOUND): (P.CREATING, (A.CREATE,)),
     (P.SEEKING, E.UNREACHABLE): (P.ABSENT, (A.FAIL,)),
     (P.SEEKING, E.REFUSED): (P.ABSENT, (A.FAIL,)),
+    (P.ADOPTING, E.CONNECTED): (P.LIVE, (A.RECORD,)),
+    # State never named it: what went meanwhile is no loss.
+    (P.ADOPTING, E.GONE): (P.CREATING, (A.CREATE,)),
+    (P.ADOPTING, E.UNREACHABLE): (P.ABSENT, (A.FAIL,)),
+    (P.ADOPTING, E.REFUSED): (P.ABSENT, (A.FAIL,)),
     (P.CLAIMED, E.NEEDED): (P.CHECKING, (A.LOOK,)),
     (P.CLAIMED, E.NEEDED_AGAIN): (P.CHECKING, (A.LOOK,)),
     (P.CLAIMED, E.ASKED): (P.CLAIMED, ()),

@@ -6,38 +6,27 @@ connect and before a kill the sandbox's own metadata must name this deployment a
 run made or checked it.
 """
 
+import functools
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agent.errors import (
-    SandboxConflictError,
-    SandboxError,
-    SandboxGoneError,
-    SandboxUnreachableError,
-)
+from agent.errors import SandboxError, SandboxGoneError, SandboxUnreachableError
 from agent.sandbox.flights import Flights
 from agent.sandbox.lifecycle import MAX_CREATIONS, Action, Event, plan, seen
+from agent.sandbox.owners import Owner
 from agent.sandbox.policy import SandboxPolicy
-from agent.sandbox.provider import Handle, Provider, SandboxSpec
+from agent.sandbox.provider import Provider
+from agent.sandbox.requests import Requests, Step
 from agent.sandbox.retries import Retries
-from agent.sandbox.runs import Run, Runs
+from agent.sandbox.runs import Runs
 
 logger = logging.getLogger(__name__)
 
-APP = "langgraph-e2b-agent"
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """On whose behalf a sandbox is acquired: the ids of the graph's run."""
-
-    graph: str
-    thread: str
-    run: str
-    task: str
-    """LangGraph's task id: the same when a crashed step is tried again, another in every run."""
+Environment = Callable[[Owner, Sequence[str]], Awaitable[Mapping[str, str]]]
+"""Returns the values of the variables that a policy names; awaited before each command, so that a value which
+changes between turns is the new one. It may look them up per thread or run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +44,6 @@ class Acquired:
         return str(self.handle.sandbox_id)
 
 
-@dataclass(slots=True)
-class _Step:
-    """One acquire or release under way."""
-
-    owner: Owner
-    policy: SandboxPolicy
-    run: Run
-    sandbox_id: str
-    setup: bool = False
-    handle: Handle | None = None
-    created: bool = False
-    lost: bool = False
-    error: SandboxError | None = None
-
-
 class SandboxManager:
     """Finds, makes and ends sandboxes for the threads of one deployment.
 
@@ -78,6 +52,7 @@ class SandboxManager:
         policy: how sandboxes are kept where a run does not say otherwise.
         deployment: awaited for the deployment's name when a sandbox is first needed.
         retries: how often and how patiently a request is sent again.
+        environment: where the values of the variables that the policy names come from.
     """
 
     def __init__(
@@ -87,12 +62,14 @@ class SandboxManager:
         policy: SandboxPolicy,
         deployment: Callable[[], Awaitable[str]],
         retries: Retries | None = None,
+        environment: Environment | None = None,
     ) -> None:
         self.policy = policy
         self._provider = provider
-        self._deployment = deployment
         self._retries = retries or Retries()
+        self._environment = environment
         self._runs = Runs()
+        self._requests = Requests(provider, deployment, self._retries, self._runs)
         self._flights: Flights[Acquired] = Flights(self._end_unwanted)
 
     def begin(self, owner: Owner) -> None:
@@ -120,7 +97,7 @@ class SandboxManager:
             owner: whose sandbox.
             sandbox_id: the id in state; empty means none.
             policy: the run's policy, as state holds it; default the deployment's.
-            again: without an id in state, look for one that an earlier attempt of this thread left.
+            again: without an id in state, look for one that an earlier attempt of this turn left.
             setup: a set-up command will run: with `internet="setup"` a new sandbox can reach the internet
                 until `setup_done`.
 
@@ -131,12 +108,12 @@ class SandboxManager:
         held = run.held.get(sandbox_id)
         if held is not None and not held.gone:
             return Acquired(held, "cached")
-        step = _Step(owner, policy or self.policy, run, sandbox_id, setup)
+        step = Step(owner, policy or self.policy, run, sandbox_id, setup)
         needed = Event.NEEDED_AGAIN if again else Event.NEEDED
         key = f"{owner.run} {owner.thread} {sandbox_id}"
         return await self._flights.share(key, lambda: self._acquire(step, needed))
 
-    async def _acquire(self, step: _Step, needed: Event) -> Acquired:
+    async def _acquire(self, step: Step, needed: Event) -> Acquired:
         # A sandbox held here at this point is one that work has just found gone.
         known_gone = step.sandbox_id in step.run.held
         step.run.life = seen(step.run.life, step.sandbox_id, live=known_gone)
@@ -154,7 +131,7 @@ class SandboxManager:
             The id that belongs into state: empty where the sandbox was ended.
         """
         policy = policy or self.policy
-        step = _Step(owner, policy, self._runs.of(owner.run), sandbox_id)
+        step = Step(owner, policy, self._runs.of(owner.run), sandbox_id)
         step.run.life = seen(step.run.life, sandbox_id, live=sandbox_id in step.run.held)
         await self._go(step, Event.FINISHED if policy.keep == "run" else Event.TURN_ENDED)
         self._runs.forget(owner.run)
@@ -165,17 +142,22 @@ class SandboxManager:
         run = self._runs.known(run_id)
         if run:
             for sandbox_id in list(run.held):
-                await self._pause(run, sandbox_id)
+                await self._requests.pause(run, sandbox_id)
 
     async def undo(self, run_id: str) -> None:
-        """End the sandboxes a rolled-back run created: the state that named them is gone. Never raises.
+        """End the sandboxes a run created and no state names: it was taken back. Never raises.
 
         Those it merely used belong to the thread, whose earlier state still names them.
         """
         run = self._runs.known(run_id)
         self._runs.forget(run_id)
-        for sandbox_id in sorted(run.made) if run else ():
-            await self._kill(sandbox_id)
+        if run is None:
+            return
+        # Noted before the first request: a run that goes on from the same state does not adopt them.
+        self._runs.doomed |= run.made
+        for sandbox_id in sorted(run.made):
+            await self._requests.kill(sandbox_id)
+        self._runs.doomed -= run.made
 
     async def setup_done(self, acquired: Acquired, policy: SandboxPolicy | None = None) -> None:
         """Cut the internet that a sandbox had for its set-up."""
@@ -196,7 +178,7 @@ class SandboxManager:
         acquired.handle.gone = acquired.handle.gone or isinstance(meaning, SandboxGoneError)
         return bool(acquired.handle.gone)
 
-    async def _go(self, step: _Step, event: Event | None) -> None:
+    async def _go(self, step: Step, event: Event | None) -> None:
         """Let events lead to actions and actions to events until nothing is left to do."""
         while event is not None:
             step.run.life, actions = plan(step.run.life, event)
@@ -204,7 +186,7 @@ class SandboxManager:
             for action in actions:
                 event = await self._do(action, step)
 
-    async def _do(self, action: Action, step: _Step) -> Event | None:
+    async def _do(self, action: Action, step: Step) -> Event | None:
         match action:
             case Action.FAIL:
                 raise step.error or SandboxError(
@@ -216,119 +198,25 @@ class SandboxManager:
                 step.lost = True
                 step.run.held.pop(step.sandbox_id, None)
             case Action.RECORD:
-                assert step.handle is not None
-                step.handle.policy = step.policy
-                step.run.held[step.handle.sandbox_id] = step.handle
+                self._record(step)
             case Action.FORGET:
                 step.run.held.pop(step.sandbox_id, None)
             case Action.LOG_LEAK:
-                self._log_leak(step.sandbox_id, step.error)
+                self._requests.log_leak(step.sandbox_id, step.error)
             case Action.PAUSE:
-                await self._pause(step.run, step.sandbox_id)
+                await self._requests.pause(step.run, step.sandbox_id)
             case _:
-                return await self._ask(action, step)
+                return await self._requests.ask(action, step)
         return None
 
-    async def _ask(self, action: Action, step: _Step) -> Event:
-        """Send the action's request; its answer, or its failure, is the next event."""
-        request = {
-            Action.LOOK: self._look,
-            Action.SEEK: self._seek,
-            Action.CONNECT: self._connect,
-            Action.CREATE: self._create,
-            Action.KILL: self._end,
-        }[action]
-        try:
-            return await self._retries.answered(lambda: request(step))
-        except SandboxGoneError:
-            return Event.KILLED if action is Action.KILL else Event.GONE
-        except (SandboxUnreachableError, SandboxConflictError) as exc:
-            step.error = exc
-            return Event.UNREACHABLE
-        except SandboxError as exc:
-            step.error = exc
-            return Event.REFUSED
-
-    async def _look(self, step: _Step) -> Event:
-        info = await self._provider.inspect(step.sandbox_id)
-        if await self._is_ours(step.owner, info.metadata):
-            return Event.SEEN_OURS
-        logger.warning(
-            "thread %s names sandbox %s of another owner; left alone", step.owner.thread, step.sandbox_id
-        )
-        return Event.SEEN_FOREIGN
-
-    async def _seek(self, step: _Step) -> Event:
-        async for info in self._provider.find(await self._metadata(step.owner)):
-            step.sandbox_id = info.sandbox_id
-            return Event.SEEN_OURS
-        return Event.NONE_FOUND
-
-    async def _connect(self, step: _Step) -> Event:
-        step.handle = await self._provider.connect(step.sandbox_id, step.policy.lease_s)
-        return Event.CONNECTED
-
-    async def _create(self, step: _Step) -> Event:
-        owner, policy = step.owner, step.policy
-        spec = SandboxSpec(
-            template=policy.template,
-            lease_s=policy.lease_s,
-            metadata=await self._metadata(owner) | {"run": owner.run, "keep": policy.keep},
-            # The same in a retry of this request and of this task: no second sandbox is made.
-            idempotency_key=f"{owner.task}-{step.run.made_by_task[owner.task]}".lower(),
-            internet=_at_creation(policy, step.setup),
-        )
-        step.handle = await self._provider.create(spec)
-        step.created = True
-        step.run.made_by_task[owner.task] += 1
-        step.run.made.add(step.handle.sandbox_id)
-        logger.info("sandbox %s made for thread %s", step.handle.sandbox_id, owner.thread)
-        return Event.CREATED
-
-    async def _end(self, step: _Step) -> Event:
-        await self._provider.kill(step.sandbox_id)
-        logger.info("sandbox %s of thread %s ended", step.sandbox_id, step.owner.thread)
-        return Event.KILLED
-
-    async def _pause(self, run: Run, sandbox_id: str) -> None:
-        # The next use looks and connects again: a paused sandbox is woken with its lease, not by accident.
-        run.held.pop(sandbox_id, None)
-        try:
-            await self._retries.answered(lambda: self._provider.pause(sandbox_id))
-        except SandboxGoneError:
-            return
-        except SandboxError as exc:
-            logger.warning("sandbox %s could not be paused and is left to its lease: %s", sandbox_id, exc)
-
-    async def _kill(self, sandbox_id: str) -> None:
-        try:
-            await self._retries.answered(lambda: self._provider.kill(sandbox_id))
-        except SandboxError as exc:
-            self._log_leak(sandbox_id, exc)
-
-    def _log_leak(self, sandbox_id: str, error: SandboxError | None) -> None:
-        logger.error(
-            "sandbox %s could not be ended (%s); `e2b sandbox kill %s` ends it", sandbox_id, error, sandbox_id
-        )
+    def _record(self, step: Step) -> None:
+        assert step.handle is not None
+        step.handle.policy = step.policy
+        if self._environment and step.policy.envs:
+            step.handle.environment = functools.partial(self._environment, step.owner, step.policy.envs)
+        step.run.held[step.handle.sandbox_id] = step.handle
 
     async def _end_unwanted(self, acquired: Acquired) -> None:
         """End a sandbox whose creation nobody waits for any more; one that existed before is kept."""
         if acquired.how in {"created", "replaced"}:
-            await self._kill(acquired.sandbox_id)
-
-    async def _metadata(self, owner: Owner) -> dict[str, str]:
-        return {
-            "app": APP,
-            "deployment": await self._deployment(),
-            "graph": owner.graph,
-            "thread": owner.thread,
-        }
-
-    async def _is_ours(self, owner: Owner, metadata: Mapping[str, str]) -> bool:
-        return all(metadata.get(name) == value for name, value in (await self._metadata(owner)).items())
-
-
-def _at_creation(policy: SandboxPolicy, setup: bool) -> Any:
-    if policy.internet == "setup":
-        return "on" if setup else "off"
-    return policy.internet
+            await self._requests.kill(acquired.sandbox_id)

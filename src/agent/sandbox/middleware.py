@@ -38,8 +38,8 @@ class SandboxState(AgentState[Any]):
     sandbox_id: NotRequired[SandboxId]
     sandbox_policy: NotRequired[Annotated[dict[str, Any], OmitFromInput]]
     """The policy the run began with; a resume cannot change it."""
-    sandbox_run: NotRequired[Annotated[str, OmitFromInput]]
-    """Stands for the run's id in a process that gives its runs none."""
+    sandbox_turn: NotRequired[Annotated[str, OmitFromInput]]
+    """The run that began the turn: runs that resume it adopt what it made."""
     sandbox_loss: NotRequired[SandboxId]
     """What was lost in this run, in words for the model; empty where nothing was."""
 
@@ -71,7 +71,7 @@ class SandboxMiddleware(AgentMiddleware[SandboxState, Any, Any]):
         policy = self._manager.policy.varied(runtime.context)
         update = {
             "sandbox_policy": policy.model_dump(),
-            "sandbox_run": owner.run,
+            "sandbox_turn": owner.run,
             "sandbox_loss": Overwrite(""),
         }
         if policy.start == "lazy":
@@ -103,7 +103,7 @@ class SandboxMiddleware(AgentMiddleware[SandboxState, Any, Any]):
             return await handler(request)  # type: ignore[no-any-return]
         known = request.state.get("sandbox_id", "")
         policy = SandboxPolicy.from_state(request.state.get("sandbox_policy"))
-        with self._undoing.of(request.runtime):
+        with self._undoing.of(request.runtime, recorded=bool(known)):
             acquired = await self._acquire(request, known, policy)
             result = await self._call(request, handler, acquired)
             if acquired.handle.gone:
@@ -117,7 +117,7 @@ class SandboxMiddleware(AgentMiddleware[SandboxState, Any, Any]):
     async def _acquire(
         self, request: ToolCallRequest, sandbox_id: str, policy: SandboxPolicy | None
     ) -> Acquired:
-        owner = owner_of(request.runtime, run=request.state.get("sandbox_run", ""))
+        owner = owner_of(request.runtime, turn=request.state.get("sandbox_turn", ""))
         # Without an id: a lazy start, or a call that was interrupted before its sandbox reached state.
         acquired = await self._manager.acquire(owner, sandbox_id, policy, again=not sandbox_id)
         announce(request.runtime, acquired)
@@ -146,7 +146,7 @@ class SandboxMiddleware(AgentMiddleware[SandboxState, Any, Any]):
         if _brought(runtime) or not sandbox_id:
             return None
         policy = SandboxPolicy.from_state(state.get("sandbox_policy"))
-        owner = owner_of(runtime, run=state.get("sandbox_run", ""))
+        owner = owner_of(runtime, turn=state.get("sandbox_turn", ""))
         kept = await self._manager.release(owner, sandbox_id, policy)
         event, words = ("paused", "The sandbox was paused.") if kept else ("ended", "The sandbox was ended.")
         runtime.stream_writer(notice(event, sandbox_id, words))

@@ -1,14 +1,46 @@
-"""On whose behalf a node or tool runs."""
+"""On whose behalf a sandbox is acquired, and how a sandbox says whose it is."""
 
 import uuid
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from agent.sandbox.manager import Owner
-
+APP = "langgraph-e2b-agent"
 _PROCESS = f"process-{uuid.uuid4()}"
 
 
-def owner_of(runtime: Any, graph: str = "agent", *, run: str = "") -> Owner:
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The ids of the graph's run that works in a sandbox."""
+
+    graph: str
+    thread: str
+    run: str
+    task: str
+    """LangGraph's task id: the same when a crashed step is tried again, another in every run."""
+    turn: str = ""
+    """The run that began the turn; a run that resumes it, after a question, is of the same turn."""
+    home: Literal["server", "process"] = "server"
+    """`process`: run outside a LangGraph server, so that no server knows the thread."""
+
+    def identity(self, deployment: str) -> dict[str, str]:
+        """Return the metadata that every sandbox of this thread carries."""
+        return {"app": APP, "deployment": deployment, "graph": self.graph, "thread": self.thread}
+
+    def metadata(self, deployment: str) -> dict[str, str]:
+        """Return the metadata of a sandbox that this run makes."""
+        return self.identity(deployment) | {
+            "run": self.run,
+            "turn": self.turn or self.run,
+            "home": self.home,
+        }
+
+    def owns(self, metadata: Mapping[str, str], deployment: str) -> bool:
+        """Whether a sandbox with this metadata belongs to the thread."""
+        return all(metadata.get(name) == value for name, value in self.identity(deployment).items())
+
+
+def owner_of(runtime: Any, graph: str = "agent", *, turn: str = "") -> Owner:
     """Return the owner that a runtime stands for.
 
     Outside a server a run may have no id, and without a checkpointer no thread either. State then never
@@ -17,12 +49,16 @@ def owner_of(runtime: Any, graph: str = "agent", *, run: str = "") -> Owner:
     Args:
         runtime: a LangGraph `Runtime` or a tool's `ToolRuntime`.
         graph: the graph's name, where no server says it.
-        run: what stands for the run's id where neither it nor its thread has one.
+        turn: the run that began the turn, as state holds it; stands for the run where neither it nor its
+            thread has an id.
     """
     info, server = runtime.execution_info, runtime.server_info
+    run = info.run_id or info.thread_id or turn or info.task_id
     return Owner(
         graph=server.graph_id if server else graph,
         thread=info.thread_id or _PROCESS,
-        run=info.run_id or info.thread_id or run or info.task_id,
+        run=run,
         task=info.task_id,
+        turn=turn or run,
+        home="server" if server else "process",
     )

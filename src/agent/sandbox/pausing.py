@@ -32,10 +32,12 @@ class PauseWhenAsked(GraphCallbackHandler):
 
 
 class Undoing:
-    """Ends what a run has made when the server rolls it back.
+    """Ends what a run has made when the server takes it back.
 
-    State forgets the run, and with it the id; no later hook could find the sandbox. Only sandboxes which this
-    very run created are ended: the next run may have begun already, in one of its own.
+    A rollback makes state forget the run, and with it the id; a cancel does so while the id has not reached
+    state. No later hook could find the sandbox. Only sandboxes which this very run created are ended: the
+    next run may have begun already, in one of its own. A server that shuts down ends none: it runs the
+    same run again.
     """
 
     def __init__(self, manager: SandboxManager) -> None:
@@ -43,13 +45,20 @@ class Undoing:
         self._endings: set[asyncio.Task[None]] = set()
 
     @contextmanager
-    def of(self, runtime: Any) -> Iterator[None]:
-        """Watch over a stretch of the run that `runtime` belongs to."""
+    def of(self, runtime: Any, *, recorded: bool = True) -> Iterator[None]:
+        """Watch over a stretch of the run that `runtime` belongs to.
+
+        Args:
+            runtime: a LangGraph `Runtime` or a tool's `ToolRuntime`.
+            recorded: state holds the id of what the run made, or will without this stretch's help.
+        """
         try:
             yield
         except asyncio.CancelledError as exc:
             run_id = runtime.execution_info.run_id
-            if run_id and exc.args and type(exc.args[0]).__name__ == "UserRollback":
+            # The server's own classes; their module is not one to import from.
+            reason = type(exc.args[0]).__name__ if exc.args else ""
+            if run_id and (reason == "UserRollback" or (reason == "UserInterrupt" and not recorded)):
                 # A task of its own: this one is being cancelled, and may be cancelled again while it waits.
                 ending = asyncio.create_task(self._manager.undo(run_id))
                 self._endings.add(ending)

@@ -20,6 +20,8 @@ LeaseS = Annotated[int, Field(ge=30, le=MAX_LEASE_S)]
 TimeoutS = Annotated[int, Field(ge=1, le=3600)]
 Internet = Literal["off", "setup", "on"] | Annotated[list[str], Field(min_length=1, max_length=100)]
 
+EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
 _WIDTH = {"off": 0, "setup": 1, "on": 3}
 
 
@@ -38,6 +40,18 @@ class SandboxPolicy(BaseModel):
     code_timeout_s: TimeoutS = 120
     internet: Internet = "setup"
     """`setup`: only while a set-up command runs; a list names the hosts that can be reached."""
+    envs: Annotated[list[EnvName], Field(max_length=100)] = []
+    """Names of variables that each command and cell is given; their values are looked up each time."""
+
+    def internet_at_creation(self, *, setup: bool) -> Literal["off", "on"] | list[str]:
+        """Return what a new sandbox is given of the internet.
+
+        Args:
+            setup: a set-up command will run in it.
+        """
+        if self.internet == "setup":
+            return "on" if setup else "off"
+        return self.internet
 
     def varied(self, context: Any) -> Self:
         """Return the policy with what the run's context says otherwise.
@@ -46,7 +60,8 @@ class SandboxPolicy(BaseModel):
             context: an object with attributes named like the policy's fields; None means no word on it.
 
         Raises:
-            InputError: a value is not allowed, or would give more of the internet than the deployment does.
+            InputError: a value is not allowed, or would give more of the internet or of the environment than
+                the deployment does.
         """
         said = {name: getattr(context, name, None) for name in type(self).model_fields}
         wanted = {name: value for name, value in said.items() if value is not None}
@@ -60,6 +75,11 @@ class SandboxPolicy(BaseModel):
         if not varied._within(self.internet):
             asked, allowed = varied.internet, self.internet
             raise InputError(f"context: internet={asked!r} is more than this deployment allows ({allowed!r})")
+        if more := sorted(set(varied.envs) - set(self.envs)):
+            raise InputError(
+                f"context: envs={more!r} is not among the variables this deployment passes on "
+                f"(SANDBOX_ENVS: {', '.join(self.envs) or 'none'})"
+            )
         return varied
 
     def _within(self, allowed: Internet) -> bool:

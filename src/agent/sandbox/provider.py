@@ -45,6 +45,8 @@ class Handle(Protocol):
     """A live connection to a sandbox; what tools find in `runtime.context.sandbox`."""
 
     policy: SandboxPolicy | None
+    environment: Callable[[], Awaitable[Mapping[str, str]]] | None
+    """Looked up before each command and cell: the variables it is given, never in its arguments."""
     gone: bool
     """Set once the service has said, in answer to any work, that the sandbox is no more."""
 

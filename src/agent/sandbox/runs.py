@@ -29,6 +29,8 @@ class Runs:
     def __init__(self, most: int = MAX_RUNS) -> None:
         self._most = most
         self._runs: OrderedDict[str, Run] = OrderedDict()
+        self.doomed: set[str] = set()
+        """Ids of sandboxes that are being ended after their run went: nobody may adopt them."""
 
     def of(self, run_id: str) -> Run:
         """Return the run's record, making it if need be."""

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 from agent.sandbox.e2b import E2BProvider
-from agent.sandbox.manager import Owner, SandboxManager
+from agent.sandbox.manager import SandboxManager
+from agent.sandbox.owners import Owner
 from agent.sandbox.policy import SandboxPolicy
 from agent.sandbox.retries import Retries
 from agent.settings import Settings

@@ -8,7 +8,7 @@ from e2b_code_interpreter import AsyncSandbox
 
 from agent.errors import SandboxError, SandboxKeyError, SandboxQuotaError, SandboxUnreachableError
 from agent.sandbox.live import box
-from agent.sandbox.manager import Owner
+from agent.sandbox.owners import Owner
 from server.sandbox.conftest import MakeManager
 from support.alive import alive, until_alive
 from support.e2b_process import E2BLocal
@@ -165,10 +165,30 @@ async def test_a_task_tried_again_gets_the_sandbox_of_its_first_try(
 async def test_a_sandbox_that_never_reached_state_is_adopted(
     make_manager: MakeManager, owner: Owner, sandboxes: E2BLocal
 ) -> None:
-    """A resumed run without an id looks for the thread's sandbox by its metadata before it makes one."""
+    """A run that resumes a turn looks for its sandbox by metadata; one that begins another does not."""
     first = await make_manager().acquire(owner, "")
-    resumed = await make_manager().acquire(replace(owner, run="resumed", task="other"), "", again=True)
-    assert (resumed.how, resumed.sandbox_id) == ("connected", first.sandbox_id)
+    resumed = replace(owner, run="resumed", task=f"resumed-{owner.task}", turn=owner.run)
+    found = await make_manager().acquire(resumed, "", again=True)
+    assert (found.how, found.sandbox_id) == ("connected", first.sandbox_id)
+    next_turn = replace(owner, run="next", task=f"next-{owner.task}")
+    assert (await make_manager().acquire(next_turn, "", again=True)).how == "created"
+
+
+async def test_a_taken_back_runs_clean_up_never_meets_the_next_run(
+    make_manager: MakeManager, owner: Owner, sandboxes: E2BLocal
+) -> None:
+    """While what a run made is being ended, a run of the same turn makes its own instead of adopting it."""
+    manager = make_manager()
+    first = await manager.acquire(owner, "")
+    sandboxes.inject("delay", "DELETE /sandboxes/", seconds=0.5)
+    ending = asyncio.create_task(manager.undo(owner.run))
+    await asyncio.sleep(0)
+    again = await manager.acquire(
+        replace(owner, run="b", task=f"b-{owner.task}", turn=owner.run), "", again=True
+    )
+    assert (again.how, again.sandbox_id == first.sandbox_id) == ("created", False)
+    await ending
+    assert [info.sandbox_id for info in await alive(sandboxes, thread=owner.thread)] == [again.sandbox_id]
 
 
 async def test_parallel_calls_share_one_creation(

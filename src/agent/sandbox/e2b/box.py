@@ -3,7 +3,7 @@
 import functools
 import json
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from e2b import CommandExitException, InvalidArgumentException, TimeoutException
@@ -40,6 +40,7 @@ class OwnedSandbox(AsyncSandbox):
 
     lease: Lease
     policy: SandboxPolicy | None = None
+    environment: Callable[[], Awaitable[Mapping[str, str]]] | None = None
     gone: bool = False
 
 

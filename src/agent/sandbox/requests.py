@@ -1,0 +1,162 @@
+"""What one acquire or release asks of the sandbox service; each answer is an event of the lifecycle."""
+
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from agent.errors import (
+    SandboxConflictError,
+    SandboxError,
+    SandboxGoneError,
+    SandboxUnreachableError,
+)
+from agent.sandbox.lifecycle import Action, Event
+from agent.sandbox.owners import Owner
+from agent.sandbox.policy import SandboxPolicy
+from agent.sandbox.provider import Handle, Provider, SandboxSpec
+from agent.sandbox.retries import Retries
+from agent.sandbox.runs import Run, Runs
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Step:
+    """One acquire or release under way."""
+
+    owner: Owner
+    policy: SandboxPolicy
+    run: Run
+    sandbox_id: str
+    setup: bool = False
+    handle: Handle | None = None
+    created: bool = False
+    lost: bool = False
+    error: SandboxError | None = None
+
+
+class Requests:
+    """Sends the requests of a step, patiently, and says what their answers mean.
+
+    Args:
+        provider: the sandbox service.
+        deployment: awaited for the deployment's name.
+        retries: how often and how patiently a request is sent again.
+        runs: what is known of runs; sandboxes that a rolled-back run is ending are not adopted.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        deployment: Callable[[], Awaitable[str]],
+        retries: Retries,
+        runs: Runs,
+    ) -> None:
+        self._provider = provider
+        self._deployment = deployment
+        self._retries = retries
+        self._runs = runs
+        self._requests: dict[Action, Callable[[Step], Coroutine[Any, Any, Event]]] = {
+            Action.LOOK: self._look,
+            Action.SEEK: self._seek,
+            Action.CONNECT: self._connect,
+            Action.CREATE: self._create,
+            Action.KILL: self._end,
+        }
+
+    async def ask(self, action: Action, step: Step) -> Event:
+        """Send the action's request; its answer, or its failure, is the next event."""
+        try:
+            return await self._retries.answered(lambda: self._requests[action](step))
+        except SandboxGoneError:
+            return Event.KILLED if action is Action.KILL else Event.GONE
+        except (SandboxUnreachableError, SandboxConflictError) as exc:
+            step.error = exc
+            return Event.UNREACHABLE
+        except SandboxError as exc:
+            step.error = exc
+            return Event.REFUSED
+
+    async def _look(self, step: Step) -> Event:
+        info = await self._provider.inspect(step.sandbox_id)
+        if step.owner.owns(info.metadata, await self._deployment()):
+            return Event.SEEN_OURS
+        logger.warning(
+            "thread %s names sandbox %s of another owner; left alone", step.owner.thread, step.sandbox_id
+        )
+        return Event.SEEN_FOREIGN
+
+    async def _seek(self, step: Step) -> Event:
+        # Of this turn only: an earlier one's may be about to be ended by the clean-up of its run.
+        owner, deployment = step.owner, await self._deployment()
+        wanted = owner.identity(deployment) | {"turn": owner.turn or owner.run}
+        async for info in self._provider.find(wanted):
+            if info.sandbox_id not in self._runs.doomed:
+                step.sandbox_id = info.sandbox_id
+                return Event.SEEN_OURS
+        return Event.NONE_FOUND
+
+    async def _connect(self, step: Step) -> Event:
+        handle = await self._provider.connect(step.sandbox_id, step.policy.lease_s)
+        if handle.sandbox_id != step.sandbox_id:
+            # The service answered with another sandbox: it is ours only if it says so itself.
+            info = await self._provider.inspect(handle.sandbox_id)
+            if not step.owner.owns(info.metadata, await self._deployment()):
+                raise SandboxError(
+                    f"connecting to sandbox {step.sandbox_id} led to {handle.sandbox_id}, which belongs to "
+                    "another owner; nothing was done in it"
+                )
+        step.handle = handle
+        return Event.CONNECTED
+
+    async def _create(self, step: Step) -> Event:
+        owner, policy = step.owner, step.policy
+        spec = SandboxSpec(
+            template=policy.template,
+            lease_s=policy.lease_s,
+            metadata=owner.metadata(await self._deployment()) | {"keep": policy.keep},
+            # The same in a retry of this request and of this task: no second sandbox is made.
+            idempotency_key=f"{owner.task}-{step.run.made_by_task[owner.task]}".lower(),
+            internet=policy.internet_at_creation(setup=step.setup),
+        )
+        step.handle = await self._provider.create(spec)
+        step.created = True
+        step.run.made_by_task[owner.task] += 1
+        step.run.made.add(step.handle.sandbox_id)
+        logger.info("sandbox %s made for thread %s", step.handle.sandbox_id, owner.thread)
+        return Event.CREATED
+
+    async def _end(self, step: Step) -> Event:
+        await self._provider.kill(step.sandbox_id)
+        logger.info("sandbox %s of thread %s ended", step.sandbox_id, step.owner.thread)
+        return Event.KILLED
+
+    async def pause(self, run: Run, sandbox_id: str) -> None:
+        """Pause a sandbox the run holds, and let go of it; a failure is logged."""
+        # The next use looks and connects again: a paused sandbox is woken with its lease, not by accident.
+        run.held.pop(sandbox_id, None)
+        try:
+            await self._retries.answered(lambda: self._provider.pause(sandbox_id))
+        except SandboxGoneError:
+            return
+        except SandboxError as exc:
+            logger.warning("sandbox %s could not be paused and is left to its lease: %s", sandbox_id, exc)
+
+    async def kill(self, sandbox_id: str) -> None:
+        """End a sandbox that this process made; a failure is logged."""
+        try:
+            await self._retries.answered(lambda: self._provider.kill(sandbox_id))
+            logger.info("sandbox %s ended: its run is gone", sandbox_id)
+        except SandboxError as exc:
+            self.log_leak(sandbox_id, exc)
+
+    def log_leak(self, sandbox_id: str, error: SandboxError | None) -> None:
+        """Log a sandbox that could not be ended, with what ends it."""
+        logger.error(
+            "sandbox %s could not be ended (%s); `sandbox-agent sandboxes sweep` or `e2b sandbox kill %s` "
+            "ends it",
+            sandbox_id,
+            error,
+            sandbox_id,
+        )
