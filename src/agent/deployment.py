@@ -1,9 +1,9 @@
 """The name that marks this deployment's sandboxes."""
 
-import asyncio
 import secrets
 from pathlib import Path
 
+from agent.kept import kept_word
 from agent.settings import Settings
 
 KEPT_IN = Path(".langgraph_api/deployment")
@@ -16,18 +16,4 @@ async def deployment_name(settings: Settings, kept_in: Path = KEPT_IN) -> str:
     A random name suits one machine. Where several processes serve one deployment from different disks, set
     DEPLOYMENT: each would otherwise take the others' sandboxes for foreign ones.
     """
-    if settings.deployment:
-        return settings.deployment
-    return await asyncio.to_thread(_kept_name, kept_in)
-
-
-def _kept_name(kept_in: Path) -> str:
-    fresh = f"dev-{secrets.token_hex(8)}"
-    kept_in.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        # "x": of several processes that start at once, one writes and the others read what it wrote.
-        with kept_in.open("x") as file:
-            file.write(fresh)
-    except FileExistsError:
-        return kept_in.read_text().strip() or fresh
-    return fresh
+    return settings.deployment or await kept_word(kept_in, lambda: f"dev-{secrets.token_hex(8)}")

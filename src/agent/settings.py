@@ -52,7 +52,7 @@ def _internet(value: str) -> str:
     return ",".join(hosts)
 
 
-_NEVER_PASSED = frozenset({"E2B_API_KEY", "LANGGRAPH_API_KEY", "LANGSMITH_API_KEY"})
+_NEVER_PASSED = frozenset({"E2B_API_KEY", "ARTIFACT_KEY", "LANGGRAPH_API_KEY", "LANGSMITH_API_KEY"})
 """With these, code in a sandbox could act for the deployment: end sandboxes, approve its own plan."""
 
 
@@ -63,6 +63,12 @@ def _names(value: str) -> str:
     if kept := sorted(_NEVER_PASSED.intersection(names)):
         raise ValueError(f"{kept[0]} stays in the server: with it, code in a sandbox could act for you")
     return ",".join(names)
+
+
+def _long_enough(value: SecretStr) -> SecretStr:
+    if len(value) < 16:
+        raise ValueError("16 characters or more are needed")
+    return value
 
 
 HttpAddress = Annotated[str, AfterValidator(_http_address)]
@@ -196,6 +202,29 @@ class Settings(BaseModel):
         description="Name that marks this deployment's sandboxes, so that another deployment on the same key "
         "never touches them. Empty: a random one, kept in `.langgraph_api/deployment`.",
     )
+    public_url: HttpAddress | None = Field(
+        None,
+        alias="PUBLIC_URL",
+        description="Where browsers reach this server: links to charts and files in answers begin with it. "
+        "Empty: the address that `langgraph dev` is started on; elsewhere there are no links then.",
+    )
+    artifact_key: Annotated[SecretStr, AfterValidator(_long_enough)] | None = Field(
+        None,
+        alias="ARTIFACT_KEY",
+        description="Secret that addresses of charts, files and uploads are signed with, 16 characters or "
+        "more, the same for every process of a deployment. Empty: a random one, kept in "
+        "`.langgraph_api/artifact_key`.",
+    )
+    artifact_ttl_s: int = Field(
+        86_400,
+        alias="ARTIFACT_TTL_S",
+        ge=60,
+        le=2_592_000,
+        description="How long a signed address holds, in seconds; whoever may read the thread gets a fresh "
+        "one.",
+    )
+    served_at: HttpAddress | None = Field(None, alias="LANGGRAPH_API_URL")
+    """Set by `langgraph dev` to its own address, whatever it was before; so not a setting of the user's."""
     langgraph_url: HttpAddress = Field(
         "http://127.0.0.1:2024",
         alias="LANGGRAPH_URL",
@@ -225,6 +254,11 @@ class Settings(BaseModel):
     def values_now(names: Iterable[str]) -> dict[str, str]:
         """Return what the environment says at this moment, for the names it has."""
         return {name: os.environ[name] for name in names if name in os.environ}
+
+    @property
+    def public_address(self) -> str | None:
+        """Where browsers reach this server, if it is known."""
+        return self.public_url or self.served_at
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
@@ -276,7 +310,7 @@ def _line(error: ErrorDetails, source: Mapping[str, str]) -> str:
         if bounds
         else error["msg"].removeprefix("Value error, ")
     )
-    shown = "" if field.annotation == SecretStr | None else f"={source[str(variable)]!r}"
+    shown = "" if "SecretStr" in str(field.annotation) else f"={source[str(variable)]!r}"
     return f"{variable}{shown} cannot be used: {wanted} (see .env.example)"
 
 
@@ -289,8 +323,10 @@ def env_example() -> str:
         "# Printed by `python -m agent.settings`; a test keeps the two in step.",
     ]
     for field in Settings.model_fields.values():
+        if not field.description:
+            continue
         lines.append("")
-        lines += textwrap.wrap(field.description or "", 108, initial_indent="# ", subsequent_indent="# ")
+        lines += textwrap.wrap(field.description, 108, initial_indent="# ", subsequent_indent="# ")
         bounds = _bounds(field)
         if bounds:
             lines.append(f"# Whole number from {bounds[0]} to {bounds[1]}.")

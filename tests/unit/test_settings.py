@@ -42,6 +42,14 @@ def test_settings_never_show_a_key() -> None:
     assert "secret" not in repr(settings) + str(caught.value)
 
 
+def test_settings_refuse_a_short_key_without_showing_it() -> None:
+    """A key that could be guessed is refused, and is not repeated."""
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_env({"ARTIFACT_KEY": "guess-me"})
+    assert str(caught.value).startswith("ARTIFACT_KEY cannot be used: 16 characters or more are needed")
+    assert "guess-me" not in str(caught.value)
+
+
 def test_settings_take_an_empty_value_for_none() -> None:
     """`NAME=` in a .env file means the default, as .env.example says."""
     assert Settings.from_env({"SANDBOX_TIMEOUT": " ", "E2B_API_KEY": ""}) == Settings.from_env({})

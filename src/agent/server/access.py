@@ -1,0 +1,85 @@
+"""Who may call a route: the holder of a signed address, or whoever may read or change the thread.
+
+Every route of the app is one of the two; a test looks. `enable_custom_route_auth` is not used: it would ask
+for a header on signed addresses too, which an `<img>` cannot send, and it knows nothing of whose a thread is.
+"""
+
+import functools
+from collections.abc import Awaitable, Callable
+from typing import Literal
+
+import httpx
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agent.server.signing import Purpose, signer
+from agent.settings import Settings
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+Right = Literal["read", "change"]
+
+_NOT_PASSED_ON = frozenset({"host", "connection", "content-length", "content-type", "transfer-encoding"})
+
+
+def signed(purpose: Purpose, settings: Settings) -> Callable[[Endpoint], Endpoint]:
+    """Let only the holder of a signed address call the endpoint.
+
+    Args:
+        purpose: what the address must have been signed for, with the path's `thread_id` and `name`.
+        settings: where the key is.
+    """
+
+    def guard(endpoint: Endpoint) -> Endpoint:
+        @functools.wraps(endpoint)
+        async def guarded(request: Request) -> Response:
+            verdict = (await signer(settings)).check(
+                purpose,
+                request.path_params["thread_id"],
+                request.path_params["name"],
+                expires=request.query_params.get("expires", ""),
+                signature=request.query_params.get("signature", ""),
+            )
+            if verdict == "expired":
+                raise HTTPException(403, "this address has expired; ask for a fresh one")
+            if verdict == "wrong":
+                raise HTTPException(403, "this address is not signed for what it asks")
+            return await endpoint(request)
+
+        guarded.guarded_by = f"signature for {purpose}"  # type: ignore[attr-defined]
+        return guarded
+
+    return guard
+
+
+def for_thread(right: Right) -> Callable[[Endpoint], Endpoint]:
+    """Let only those call the endpoint who may read, or change, the thread that the path names.
+
+    The server itself is asked, with the caller's own headers: its authentication says who calls, its rules
+    whose thread it is. Without authentication, as in development, everybody may.
+    """
+
+    def guard(endpoint: Endpoint) -> Endpoint:
+        @functools.wraps(endpoint)
+        async def guarded(request: Request) -> Response:
+            await _ask_server(request, right)
+            return await endpoint(request)
+
+        guarded.guarded_by = f"right to {right} the thread"  # type: ignore[attr-defined]
+        return guarded
+
+    return guard
+
+
+async def _ask_server(request: Request, right: Right) -> None:
+    path = f"/threads/{request.path_params['thread_id']}"
+    headers = {name: value for name, value in request.headers.items() if name not in _NOT_PASSED_ON}
+    transport = httpx.ASGITransport(app=request.app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://server", timeout=30) as server:
+        if right == "read":
+            answer = await server.get(path, headers=headers)
+        else:
+            answer = await server.patch(path, headers=headers, json={"metadata": {}})
+    if answer.status_code != 200:
+        status = answer.status_code if answer.status_code in (401, 403, 404, 422) else 502
+        raise HTTPException(status, f"you may not {right} this thread, or there is none")
