@@ -134,12 +134,23 @@ class Box(Protocol):
         envs: Mapping[str, str] | None = None,
         on_output: OutputHandler | None = None,
     ) -> CommandResult:
-        """Run a command line in bash; a non-zero exit is a result."""
+        """Run a command line in bash; a non-zero exit is a result.
+
+        At its limit, and when the caller is cancelled, all its processes are ended.
+        """
 
     async def run_code(
-        self, code: str, *, timeout_s: float, on_output: OutputHandler | None = None
+        self,
+        code: str,
+        *,
+        timeout_s: float,
+        envs: Mapping[str, str] | None = None,
+        on_output: OutputHandler | None = None,
     ) -> CodeResult:
-        """Run Python in the sandbox's kernel; variables stay for the next call."""
+        """Run Python in the sandbox's kernel; variables stay for the next call.
+
+        At its limit, and when the caller is cancelled, the cell is interrupted.
+        """
 
     async def read_file(self, path: str) -> bytes:
         """Return a file's bytes."""

@@ -1,18 +1,21 @@
 """Work inside one E2B sandbox."""
 
+import asyncio
 import functools
 import json
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
-from e2b import CommandExitException, InvalidArgumentException, TimeoutException
+from e2b import AsyncCommandHandle, CommandExitException, InvalidArgumentException, TimeoutException
 from e2b.exceptions import NotFoundException, SandboxNotRunningException, SandboxUnreachableException
 from e2b.sandbox.filesystem.filesystem import FileType
 from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 from e2b_code_interpreter.models import Execution, OutputMessage, Result
 
 from agent.errors import SandboxGoneError, SandboxTemplateError, SandboxUnreachableError
+from agent.sandbox.e2b.endings import TAG, end_tree, new_tag, to_its_end
 from agent.sandbox.e2b.errors import meaning, translated, translated_files
 from agent.sandbox.lease import Lease
 from agent.sandbox.output import BoundedText
@@ -40,8 +43,9 @@ class OwnedSandbox(AsyncSandbox):
 
     lease: Lease
     policy: SandboxPolicy | None = None
-    environment: Callable[[], Awaitable[Mapping[str, str]]] | None = None
     gone: bool = False
+    environment: Callable[[], Awaitable[Mapping[str, str]]] | None = None
+    """Asked before each command and cell for the variables that it is given; None means none."""
 
 
 P = ParamSpec("P")
@@ -106,6 +110,8 @@ class E2BBox:
     ) -> CommandResult:
         """Run a command line; its limit is enforced by the sandbox, which kills it."""
         await self._cover(timeout_s)
+        tag, handle = new_tag(), None
+        variables = {**await self._environment(), **(envs or {}), TAG: tag}
         streams = _Streams(on_output)
         started = time.monotonic()
         exit_code: int | None = None
@@ -114,7 +120,7 @@ class E2BBox:
             handle = await self._sandbox.commands.run(
                 command,
                 background=True,
-                envs=dict(envs or {}),
+                envs=variables,
                 cwd=cwd,
                 timeout=timeout_s,
                 on_stdout=streams.stdout,
@@ -125,26 +131,61 @@ class E2BBox:
         except CommandExitException as exc:
             exit_code = exc.exit_code
         # Order: both are subclasses of TimeoutException, which alone means the command's own limit.
-        except (SandboxNotRunningException, SandboxUnreachableException) as exc:
+        except SandboxNotRunningException as exc:
             raise meaning(exc) from exc
-        except TimeoutException:
+        except SandboxUnreachableException as exc:
+            # The connection broke. Where the sandbox lives on, it is the outcome that is not known.
+            if handle is None or not await self._ends(tag, handle):
+                raise meaning(exc) from exc
+        except TimeoutException as exc:
+            await end_tree(self._sandbox, tag, handle.pid if handle else None)
+            if handle is None and time.monotonic() - started < timeout_s:
+                raise SandboxUnreachableError("the sandbox did not start the command in time") from exc
             timed_out = True
+        except asyncio.CancelledError:
+            await to_its_end(self._abandon(tag, handle))
+            raise
         except InvalidArgumentException as exc:
             # The SDK's word for a folder to run in that is not there.
             raise NotADirectoryError(str(exc)) from exc
         except Exception as exc:
             if "without an end event" not in str(exc):
                 raise meaning(exc) from exc
+            await end_tree(self._sandbox, tag, handle.pid if handle else None)
         return CommandResult(
             exit_code, *streams.texts(), timed_out=timed_out, duration_s=time.monotonic() - started
         )
 
+    async def _environment(self) -> Mapping[str, str]:
+        """Return what the deployment gives every command and cell; asked anew, since values change."""
+        handle = self._sandbox
+        wanted = handle.environment if isinstance(handle, OwnedSandbox) else None
+        return await wanted() if wanted else {}
+
+    async def _ends(self, tag: str, handle: AsyncCommandHandle[None]) -> bool:
+        with translated():
+            info = await self._sandbox.get_info()
+        # Any request would wake a paused sandbox, and the command would run on.
+        return info.state.value == "running" and await end_tree(self._sandbox, tag, handle.pid)
+
+    async def _abandon(self, tag: str, handle: AsyncCommandHandle[None] | None) -> None:
+        if handle:
+            await handle.disconnect()
+        with suppress(SandboxGoneError):
+            await end_tree(self._sandbox, tag, handle.pid if handle else None)
+
     @_noticing_death
     async def run_code(
-        self, code: str, *, timeout_s: float, on_output: OutputHandler | None = None
+        self,
+        code: str,
+        *,
+        timeout_s: float,
+        envs: Mapping[str, str] | None = None,
+        on_output: OutputHandler | None = None,
     ) -> CodeResult:
-        """Run Python in the sandbox's default kernel; at the limit the cell is interrupted."""
+        """Run Python in the sandbox's default kernel; at the limit, or when cancelled, it is interrupted."""
         await self._cover(timeout_s)
+        variables = {**await self._environment(), **(envs or {})}
         streams = _Streams(on_output)
         started = time.monotonic()
         execution = Execution()
@@ -152,6 +193,7 @@ class E2BBox:
         try:
             execution = await self._sandbox.run_code(
                 code,
+                envs=variables or None,
                 timeout=timeout_s,
                 on_stdout=streams.stdout_message,
                 on_stderr=streams.stderr_message,

@@ -1,0 +1,66 @@
+"""Ending what a command left running when its limit passed, its caller went away or its stream broke."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Coroutine
+from typing import Any
+
+from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
+
+from agent.errors import SandboxError, SandboxGoneError
+from agent.sandbox.e2b.errors import translated
+from agent.sandbox.e2b.inside import END_TREE
+
+logger = logging.getLogger(__name__)
+
+TAG = "AGENT_COMMAND"
+"""The variable whose value marks the processes of one command."""
+
+_LIMIT_S = 15
+"""Of the request that ends a command's processes; within the margin that every lease keeps."""
+_PATIENCE = 10
+"""How long a command is waited for that may only be starting, in tenths of a second."""
+
+
+def new_tag() -> str:
+    """Return a mark that no other command carries."""
+    return secrets.token_hex(16)
+
+
+async def end_tree(sandbox: AsyncSandbox, tag: str, pid: int | None) -> bool:
+    """Kill every process of a command.
+
+    E2B's daemon kills at a limit only the process it started, and a dropped stream leaves even that running.
+
+    Args:
+        sandbox: where the command runs.
+        tag: the command's mark.
+        pid: its first process, None where the start was never confirmed: then it is waited for a second.
+
+    Returns:
+        Whether the sandbox says that nothing is left of it.
+
+    Raises:
+        SandboxGoneError: the sandbox is no more, and the command with it.
+    """
+    given = f"tag={TAG}={tag} leader={pid or 'none'} patience={0 if pid else _PATIENCE}\n"
+    try:
+        with translated():
+            await sandbox.commands.run(given + END_TREE, timeout=_LIMIT_S)
+    except SandboxGoneError:
+        raise
+    except SandboxError as exc:
+        logger.warning("a command in sandbox %s may still be running: %s", sandbox.sandbox_id, exc)
+        return False
+    return True
+
+
+async def to_its_end(work: Coroutine[Any, Any, Any]) -> None:
+    """Await clean-up to its end, however often this task is cancelled meanwhile; it must be short."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            continue
