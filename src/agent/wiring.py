@@ -7,6 +7,7 @@ from agent.sandbox.e2b import E2BProvider
 from agent.sandbox.manager import Environment, SandboxManager
 from agent.sandbox.owners import Owner
 from agent.sandbox.policy import SandboxPolicy
+from agent.sandbox.provider import Provider
 from agent.settings import Settings
 
 
@@ -22,7 +23,7 @@ def sandbox_manager(
     """
     settings = settings or Settings.from_env()
     return SandboxManager(
-        E2BProvider(settings),
+        sandbox_provider(settings),
         policy=sandbox_policy(settings),
         deployment=lambda: deployment_name(settings),
         environment=environment or _of_this_process,
@@ -31,6 +32,11 @@ def sandbox_manager(
 
 async def _of_this_process(_: Owner, names: Sequence[str]) -> Mapping[str, str]:
     return Settings.values_now(names)
+
+
+def sandbox_provider(settings: Settings) -> Provider:
+    """Return E2B, or the server that speaks its protocol, as the settings say."""
+    return E2BProvider(settings)
 
 
 def sandbox_policy(settings: Settings) -> SandboxPolicy:

@@ -103,6 +103,7 @@ class Sandbox:
         self.interrupt_streams(Interruption.PAUSED)
         await self.box.freeze()
         self.state = State.PAUSED
+        self.end_at = now()  # as the cloud lists it: when it was last paused
 
     async def resume(self, timeout_s: int) -> None:
         """Let it go on, with `timeout_s` from now; call under the lock, while paused."""
@@ -119,6 +120,7 @@ class Sandbox:
         await self.still(lambda: save(self.box, archive))
         self.archive = archive
         self.state = State.PAUSED
+        self.end_at = now()
         self.interrupt_streams(Interruption.PAUSED)
         await self.box.kill()
 

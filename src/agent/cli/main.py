@@ -214,6 +214,44 @@ def cancel(thread: ThreadArgument, server: ServerOption = None, header: HeaderOp
     connected(work, server, header)
 
 
+sandboxes = typer.Typer(no_args_is_help=True, help="Look at the deployment's sandboxes, and tidy up.")
+app.add_typer(sandboxes, name="sandboxes")
+
+
+@sandboxes.command("list", epilog=exits.HELP)
+def list_sandboxes(server: ServerOption = None, header: HeaderOption = None) -> None:
+    """List the sandboxes of DEPLOYMENT, and what a sweep would do with each."""
+
+    def work(screen: "Screen", session: "Session") -> int:
+        from agent.cli.sandboxes import list_sandboxes
+        from agent.settings import Settings
+
+        return list_sandboxes(screen, session, Settings.from_env())
+
+    connected(work, server, header)
+
+
+@sandboxes.command(epilog=exits.HELP)
+def sweep(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be ended.")] = False,
+    server: ServerOption = None,
+    header: HeaderOption = None,
+) -> None:
+    """End sandboxes of DEPLOYMENT whose thread is gone, whose run has ended, or that nobody came back to.
+
+    Running ones are spared, and so are those whose thread has a run or waits for a human within
+    SANDBOX_HUMAN_LIMIT. The server's key must see all threads. Run it from time to time, by cron for example.
+    """
+
+    def work(screen: "Screen", session: "Session") -> int:
+        from agent.cli.sandboxes import sweep_sandboxes
+        from agent.settings import Settings
+
+        return sweep_sandboxes(screen, session, Settings.from_env(), dry_run=dry_run)
+
+    connected(work, server, header)
+
+
 @app.command()
 def doctor(server: ServerOption = None, header: HeaderOption = None) -> None:
     """Check Python, packages, keys, isolation and the server, and say what to do."""

@@ -41,6 +41,7 @@ from agent.client.events import (
     Update,
 )
 from agent.client.server import Server, ThreadSummary
+from agent.client.standing import ThreadStanding
 
 __all__ = [
     "Artifact",
@@ -65,6 +66,7 @@ __all__ = [
     "StreamLostError",
     "TestReport",
     "Tests",
+    "ThreadStanding",
     "ThreadSummary",
     "Token",
     "ToolEvent",

@@ -11,6 +11,7 @@ from langgraph_sdk.client import LangGraphClient
 from agent.client.driver import Driver
 from agent.client.errors import Where, explained
 from agent.client.events import Interrupt
+from agent.client.standing import ThreadStanding, standing
 
 # `get_client` retries five times, so that a server which does not run is reported after 7.5 s; two retries
 # take half a second. Its timeouts are kept: a stream may be silent for minutes.
@@ -129,6 +130,10 @@ class Server:
         with explained(Where(self.url, thread_id)):
             thread = await self._client.threads.get(thread_id)
         return str((thread.get("metadata") or {}).get("graph_id") or "")
+
+    async def standing(self, thread_id: str) -> ThreadStanding:
+        """Say whether anything works on a thread, or waits for a human."""
+        return await standing(self._client, self.url, thread_id)
 
     async def threads(self, *, limit: int = 20) -> Sequence[ThreadSummary]:
         """Return the newest threads and what each waits for.

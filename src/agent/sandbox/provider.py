@@ -39,6 +39,8 @@ class SandboxInfo:
     state: Literal["running", "paused"]
     metadata: Mapping[str, str]
     started_at: datetime
+    end_at: datetime
+    """When a running one's lease ends; of a paused one, when it was paused."""
 
 
 class Handle(Protocol):

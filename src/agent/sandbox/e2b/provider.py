@@ -109,7 +109,7 @@ class E2BProvider:
 
 
 def _info(info: E2BInfo) -> SandboxInfo:
-    return SandboxInfo(info.sandbox_id, info.state.value, info.metadata, info.started_at)
+    return SandboxInfo(info.sandbox_id, info.state.value, info.metadata, info.started_at, info.end_at)
 
 
 def _network(internet: str | Sequence[str]) -> dict[str, Any]:

@@ -1,0 +1,52 @@
+"""How a thread stands: whether anything works on it, or waits for a human."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from langgraph_sdk.client import LangGraphClient
+
+from agent.client.errors import NotFoundError, Where, explained
+
+Standing = Literal["gone", "busy", "waiting", "idle"]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadStanding:
+    """What the server says of a thread.
+
+    `gone`: there is none, or this client may not see it. `busy`: a run works or is queued. `waiting`: its
+    state holds an unanswered question, whatever its status says: a malformed answer hides it there.
+    """
+
+    standing: Standing
+    since: datetime | None = None
+    """When its newest checkpoint was written."""
+
+
+async def standing(client: LangGraphClient, server: str, thread_id: str) -> ThreadStanding:
+    """Ask how a thread stands.
+
+    Args:
+        client: the SDK's.
+        server: its address, for errors.
+        thread_id: the thread.
+
+    Raises:
+        ClientError: the server did not say.
+    """
+    try:
+        with explained(Where(server, thread_id)):
+            thread = await client.threads.get(thread_id)
+            if thread["status"] == "busy":
+                return ThreadStanding("busy")
+            # Both: a queued run leaves the thread's status as it was.
+            for status in ("running", "pending"):
+                if await client.runs.list(thread_id, limit=1, status=status):
+                    return ThreadStanding("busy")
+            state = await client.threads.get_state(thread_id)
+    except NotFoundError:
+        return ThreadStanding("gone")
+    written = state.get("created_at")
+    since = datetime.fromisoformat(written) if written else None
+    return ThreadStanding("waiting" if state.get("interrupts") else "idle", since)
