@@ -63,7 +63,6 @@ async def test_connections_cut_in_mid_stream_lose_and_repeat_nothing(dev: DevSer
         assert proxy.connections >= 3
 
 
-@pytest.mark.filterwarnings("default")
 async def test_stream_that_stays_broken_is_lost_and_can_be_joined_later(dev: DevServer) -> None:
     """The error says how to go on, and going on from there loses nothing."""
     async with TcpProxy(dev.url) as proxy, Server(proxy.url, reconnect_s=0.5) as server:

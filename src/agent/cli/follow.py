@@ -8,7 +8,17 @@ from typing import Any, Protocol
 from agent.cli.approval import Answer
 from agent.cli.screen import Busy, Screen
 from agent.cli.session import Session
-from agent.client import ClientError, Driver, Event, Failed, Finished, Interrupt, Interrupted, Outcome
+from agent.client import (
+    ClientError,
+    Driver,
+    Event,
+    Failed,
+    Finished,
+    Interrupt,
+    Interrupted,
+    Outcome,
+    Reconnecting,
+)
 
 _CANCEL_S = 10.0
 
@@ -101,12 +111,31 @@ class Follower:
             try:
                 with self._screen.busy(doing) as busy:
                     self._view.follow(busy)
-                    return self._session.run(_to_the_end(stream, self._view))
+                    return self._session.run(self._to_the_end(stream))
             except KeyboardInterrupt as exc:
                 self._leave_or_stay(exc)
                 stream, doing = self._driver.join(), "Watching again"
             finally:
                 self._view.follow(None)
+
+    async def _to_the_end(self, stream: Stream) -> Outcome:
+        outcome: Any = None
+        broken = False
+        async with aclosing(stream) as events:
+            async for event in events:
+                if isinstance(event, Reconnecting):
+                    if not broken:
+                        where = self._session.server.url
+                        self._screen.line(
+                            f"  No connection to {where}: {event.reason}. Trying again …", "yellow"
+                        )
+                elif broken:
+                    self._screen.line("  The connection is back; nothing was lost.", "yellow")
+                broken = isinstance(event, Reconnecting)
+                self._view.show(event)
+                outcome = event
+        assert isinstance(outcome, Interrupted | Finished | Failed), "a stream ends with an outcome"
+        return outcome
 
     def _answers(self, outcome: Interrupted) -> dict[str, Answer] | None:
         try:
@@ -155,13 +184,3 @@ class Follower:
 
 def _is_ctrl_c(interrupt: KeyboardInterrupt) -> bool:
     return type(interrupt) is KeyboardInterrupt  # a subclass is a signal of another kind
-
-
-async def _to_the_end(stream: Stream, view: View) -> Outcome:
-    outcome: Any = None
-    async with aclosing(stream) as events:
-        async for event in events:
-            view.show(event)
-            outcome = event
-    assert isinstance(outcome, Interrupted | Finished | Failed), "a stream of events ends with an outcome"
-    return outcome

@@ -1,34 +1,28 @@
 """Drive one thread of one graph: start a run, follow it, answer its questions, cancel it."""
 
-import asyncio
-import random
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
-import httpx  # langgraph-sdk lets httpx's own errors through when a connection fails
 from langgraph_sdk.client import LangGraphClient
-from langgraph_sdk.schema import RunCreateMetadata, StreamMode, StreamPart
+from langgraph_sdk.schema import RunCreateMetadata, StreamMode
 
 from agent.client.decode import decode, interrupts
-from agent.client.errors import (
-    BusyError,
-    DeadlineError,
-    NotFoundError,
-    StaleAnswerError,
-    StreamLostError,
-    Where,
-    client_error,
-    explained,
-    is_passing,
+from agent.client.errors import BusyError, NotFoundError, StaleAnswerError, Where, explained
+from agent.client.events import (
+    Event,
+    Failed,
+    Finished,
+    Interrupt,
+    Interrupted,
+    Outcome,
+    Reconnecting,
+    Started,
+    State,
 )
-from agent.client.events import Event, Failed, Finished, Interrupt, Interrupted, Outcome, Started, State
+from agent.client.stream import RunStream, Stream
 
 STREAM_MODES: list[StreamMode] = ["messages-tuple", "custom", "updates"]
-FROM_THE_START = "-1"  # as Last-Event-ID: replay everything the server kept
 _GOING_ON = frozenset({"pending", "running"})
-_FIRST_DELAY_S, _LONGEST_DELAY_S = 0.5, 8.0
-
-Stream = AsyncIterator[StreamPart]
 
 
 class Driver:
@@ -44,8 +38,7 @@ class Driver:
         graph: name of a graph, or an assistant's id.
         thread_id: an existing thread.
         context: sent with every run and every answer: a server does not keep it between the two.
-        reconnect_s: how long to go on trying to join a broken stream, in seconds; the SDK's own five attempts
-            (about 15 s) come on top.
+        reconnect_s: how long to go on trying to join a broken stream, in seconds.
     """
 
     def __init__(
@@ -59,18 +52,25 @@ class Driver:
         reconnect_s: float = 60.0,
     ) -> None:
         self._client = client
-        self._server = server
-        self._reconnect_s = reconnect_s
+        self._stream = RunStream(client, server=server, thread_id=thread_id, reconnect_s=reconnect_s)
         self.graph = graph
         self.thread_id = thread_id
         self.context = dict(context or {})
-        self.run_id: str | None = None
-        self.last_event_id: str | None = None
+
+    @property
+    def run_id(self) -> str | None:
+        """The run this driver followed last."""
+        return self._stream.run_id
+
+    @property
+    def last_event_id(self) -> str | None:
+        """The last event received of that run; `join` goes on after it."""
+        return self._stream.last_event_id
 
     @property
     def where(self) -> Where:
         """Server, thread and run, for messages."""
-        return Where(self._server, self.thread_id, self.run_id)
+        return self._stream.where
 
     def start(
         self, input: Mapping[str, Any], *, deadline_s: float | None = None
@@ -139,11 +139,11 @@ class Driver:
             NotFoundError: no such run, or the thread has none.
             ClientError: as `start`.
         """
-        run_id = run_id or self.run_id or await self._newest_run()
-        if run_id != self.run_id:
-            self.run_id, self.last_event_id = run_id, None
-        self.last_event_id = last_event_id or self.last_event_id
-        async for event in self._follow(self._joined, deadline_s):
+        at, run_id = self._stream, run_id or self.run_id or await self._newest_run()
+        if run_id != at.run_id:
+            at.run_id, at.last_event_id = run_id, None
+        at.last_event_id = last_event_id or at.last_event_id
+        async for event in self._follow(at.joined, deadline_s):
             yield event
 
     async def pending(self) -> tuple[Interrupt, ...]:
@@ -200,10 +200,11 @@ class Driver:
             raise StaleAnswerError(problem, self.where, now)
 
     def _run(self, request: dict[str, Any], deadline_s: float | None) -> AsyncGenerator[Event, None]:
-        self.run_id = self.last_event_id = None
+        at = self._stream
+        at.run_id = at.last_event_id = None
 
         def created(run: RunCreateMetadata) -> None:
-            self.run_id = run["run_id"]
+            at.run_id = run["run_id"]
 
         def opened() -> Stream:
             return self._client.runs.stream(
@@ -221,72 +222,27 @@ class Driver:
 
         return self._follow(opened, deadline_s)
 
-    def _joined(self) -> Stream:
-        assert self.run_id is not None
-        # Naming stream modes here would filter the kept events.
-        return self._client.runs.join_stream(
-            self.thread_id, self.run_id, last_event_id=self.last_event_id or FROM_THE_START
-        )
-
     async def _follow(
         self, opened: Callable[[], Stream], deadline_s: float | None
     ) -> AsyncGenerator[Event, None]:
         failure: Any = None
-        async for part in self._parts(opened, deadline_s):
+        async for part in self._stream.parts(opened, deadline_s):
+            if isinstance(part, Reconnecting):
+                yield part
+                continue
             if part.event == "error":
                 failure = part.data
             for event in decode(part, self.thread_id):
                 if isinstance(event, Started):
-                    self.run_id = event.run_id or self.run_id
+                    self._stream.run_id = event.run_id or self.run_id
                 yield event
-        yield await self._outcome(failure)
+        yield await self._outcome(failure, self._stream.status)
 
-    async def _parts(self, opened: Callable[[], Stream], deadline_s: float | None) -> Stream:
-        """Yield the parts of a run's stream, joining it again whenever it breaks."""
-        loop = asyncio.get_running_loop()
-        deadline = None if deadline_s is None else loop.time() + deadline_s
-        source = opened()
-        attempt, give_up = 0, loop.time() + self._reconnect_s
-        while True:
-            try:
-                # The limit is on each wait: around a `yield` it would cancel the caller's code.
-                async with asyncio.timeout_at(deadline):
-                    part = await anext(source, None)
-            except TimeoutError as exc:
-                raise self._deadline(deadline_s) from exc
-            except httpx.HTTPError as exc:
-                if self.run_id is None or not is_passing(exc):
-                    raise client_error(exc, self.where) from exc
-                delay = min(_FIRST_DELAY_S * 2**attempt, _LONGEST_DELAY_S) * random.uniform(0.5, 1)
-                if loop.time() + delay > give_up:
-                    raise self._lost(exc) from exc
-                await asyncio.sleep(delay)
-                attempt += 1
-                source = self._joined()
-                continue
-            if part is None:
-                return
-            attempt, give_up = 0, loop.time() + self._reconnect_s
-            if self._is_new(part.id):
-                yield part
-
-    def _is_new(self, event_id: str | None) -> bool:
-        # Parts without an id of their own carry the one before: only an older id is a repetition.
-        if event_id is None:
-            return True
-        if self.last_event_id and _order(event_id) < _order(self.last_event_id):
-            return False
-        self.last_event_id = event_id
-        return True
-
-    async def _outcome(self, failure: Any) -> Outcome:
+    async def _outcome(self, failure: Any, status: str) -> Outcome:
         """Say how the run ended: by its status and by what the thread's state waits for."""
-        try:
-            status = await self._final_status()
-        except NotFoundError:
-            return Failed("The run was removed from the server.", status="removed")
-        with explained(self.where):
-            state = await self._client.threads.get_state(self.thread_id)
+        if status == "removed":
+            return Failed("The run was removed from the server.", status=status)
+        state = await self._stream.asked(lambda: self._client.threads.get_state(self.thread_id))
         waiting = interrupts(state.get("interrupts"))
         if failure is not None or status in {"error", "timeout"}:
             return await self._failed(failure, status, waiting)
@@ -297,42 +253,11 @@ class Driver:
         values = state.get("values")
         return Finished(values if isinstance(values, Mapping) else {})
 
-    async def _final_status(self) -> str:
-        assert self.run_id is not None
-        with explained(self.where):
-            run = await self._client.runs.get(self.thread_id, self.run_id)
-            if run["status"] in _GOING_ON:  # the stream ends a moment before the run is written down
-                await self._client.runs.join(self.thread_id, self.run_id)
-                run = await self._client.runs.get(self.thread_id, self.run_id)
-        return str(run["status"])
-
     async def _failed(self, failure: Any, status: str, waiting: tuple[Interrupt, ...]) -> Failed:
         if failure is None:  # the stream was joined too late to see the error
-            with explained(self.where):
-                thread: Mapping[str, Any] = await self._client.threads.get(self.thread_id)
-            failure = thread.get("error")
+            thread = await self._stream.asked(lambda: self._client.threads.get(self.thread_id))
+            failure = dict(thread).get("error")
         if isinstance(failure, Mapping):
             name = str(failure.get("error") or "")
             return Failed(str(failure.get("message") or name or status), name, status, waiting)
         return Failed(str(failure or f"The run ended with status {status}."), "", status, waiting)
-
-    def _deadline(self, deadline_s: float | None) -> DeadlineError:
-        return DeadlineError(
-            f"Not finished within {deadline_s:g} s",
-            self.where,
-            "The run goes on: join it again, or cancel it.",
-        )
-
-    def _lost(self, exc: httpx.HTTPError) -> StreamLostError:
-        return StreamLostError(
-            f"The stream broke and could not be joined again within {self._reconnect_s:g} s: "
-            f"{str(exc) or type(exc).__name__}",
-            self.where,
-            f"The run may go on: join it after event {self.last_event_id or FROM_THE_START}.",
-        )
-
-
-def _order(event_id: str) -> tuple[int, int]:
-    """Sort key of an event id, `<milliseconds>-<sequence>`; ids of another form sort alike."""
-    head, _, tail = event_id.partition("-")
-    return (int(head), int(tail or 0)) if head.isdigit() and (tail or "0").isdigit() else (0, 0)

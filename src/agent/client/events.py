@@ -21,6 +21,14 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
+class Reconnecting:
+    """There is no connection; the stream is about to be joined again. The run goes on meanwhile."""
+
+    reason: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
 class Token:
     """A piece of a chat model's answer, as it is written.
 
@@ -167,6 +175,7 @@ class Failed:
 
 Event = (
     Started
+    | Reconnecting
     | Token
     | Progress
     | Tests

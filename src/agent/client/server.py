@@ -14,9 +14,10 @@ from agent.client.events import Interrupt
 from agent.client.standing import ThreadStanding, standing
 
 # `get_client` retries five times, so that a server which does not run is reported after 7.5 s; two retries
-# take half a second. Its timeouts are kept: a stream may be silent for minutes.
+# take half a second.
 _CONNECT_RETRIES = 2
-_TIMEOUT = httpx.Timeout(connect=5, read=300, write=300, pool=5)
+# No stream is silent for longer: servers send a sign of life every 5 s. One that is, is joined again.
+_TIMEOUT = httpx.Timeout(connect=5, read=60, write=60, pool=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Server:
                 transport=httpx.AsyncHTTPTransport(retries=_CONNECT_RETRIES),
                 timeout=_TIMEOUT,
                 headers={**(headers or {}), **({"x-api-key": api_key} if api_key else {})},
+                event_hooks={"response": [_join_here]},
             )
         )
         self._reconnect_s = reconnect_s
@@ -161,3 +163,9 @@ class Server:
             str(thread.get("updated_at") or ""),
             pending,
         )
+
+
+async def _join_here(response: httpx.Response) -> None:
+    """Leave the joining of broken streams to the driver, which says so: the SDK would try 15 s in silence."""
+    if response.headers.get("content-type", "").startswith("text/event-stream"):
+        response.headers.pop("location", None)

@@ -21,6 +21,7 @@ from agent.client import (
     Interrupted,
     NotFoundError,
     Progress,
+    Reconnecting,
     StaleAnswerError,
     StreamLostError,
     UnreachableError,
@@ -39,6 +40,8 @@ class FakeServer:
         self.streams = list(streams)
         self.requests: list[httpx.Request] = []
         self.run_status = "success"
+        self.statuses: list[str | None] = []  # come before run_status; None: no such run
+        self.refusals = 0
         self.state: dict[str, Any] = {"values": {"done": True}, "interrupts": []}
         self.thread: dict[str, Any] = {"thread_id": "t"}
 
@@ -46,6 +49,9 @@ class FakeServer:
         """Answer one request and remember it."""
         self.requests.append(request)
         path = request.url.path
+        if not path.endswith("/stream") and self.refusals:
+            self.refusals -= 1
+            raise httpx.ConnectError("refused")
         if path.endswith("/stream"):
             return self._stream()
         if path.endswith("/state"):
@@ -53,7 +59,8 @@ class FakeServer:
         if path == "/threads/t":
             return httpx.Response(200, json=self.thread)
         if path == "/threads/t/runs/r1":
-            return httpx.Response(200, json={"run_id": "r1", "status": self.run_status})
+            status = self.statuses.pop(0) if self.statuses else self.run_status
+            return httpx.Response(200 if status else 404, json={"run_id": "r1", "status": status})
         return httpx.Response(404, json={"detail": "not here"})
 
     def _stream(self) -> httpx.Response:
@@ -129,6 +136,40 @@ async def test_a_broken_stream_is_joined_after_the_last_event() -> None:
     joined = [request for request in server.requests if request.url.path == "/threads/t/runs/r1/stream"]
     assert joined[0].headers["last-event-id"] == "3-0"
     assert watched.last_event_id == "4-0"
+
+
+async def test_a_stream_that_closes_before_the_runs_end_is_joined() -> None:
+    """A proxy's limit or a restart closes streams too: the run's status decides, not the stream."""
+    server = FakeServer(([STARTED, progress(2)], False), ([progress(3)], False))
+    server.statuses = ["running", "success"]
+    events = [event async for event in driver(server.handle).start({})]
+    assert messages(events) == ["2", "3"]
+    assert isinstance(events[-1], Finished)
+
+
+async def test_a_lost_connection_is_told_when_the_first_try_fails() -> None:
+    """A caller can say why nothing comes; a break that is mended at once is not worth a word."""
+    server = FakeServer(([STARTED, progress(2)], True), ([], True), ([progress(3)], False))
+    events = [event async for event in driver(server.handle).start({})]
+    assert messages(events) == ["2", "3"]
+    assert [event for event in events if isinstance(event, Reconnecting)] == [Reconnecting("cut", 1)]
+
+
+async def test_a_connection_that_breaks_at_the_end_is_no_failure_of_the_run() -> None:
+    """How the run ended is asked for again."""
+    server = FakeServer(([STARTED, progress(2)], False), ([], False))
+    server.refusals = 1
+    events = [event async for event in driver(server.handle).start({})]
+    assert messages(events) == ["2"]
+    assert events[-1] == Finished({"done": True})
+
+
+async def test_a_run_that_was_deleted_says_so() -> None:
+    """A server that lost its state knows the run no more; waiting for it would be in vain."""
+    server = FakeServer(([STARTED], False))
+    server.statuses = [None]
+    events = [event async for event in driver(server.handle).start({})]
+    assert events[-1] == Failed("The run was removed from the server.", status="removed")
 
 
 async def test_a_stream_that_cannot_be_joined_is_lost_with_directions() -> None:
