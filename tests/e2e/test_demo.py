@@ -1,6 +1,7 @@
 """`sandbox-agent demo` as a user runs it: real servers, a real sandbox, the scripted model."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,14 +31,23 @@ class Surroundings:
             "SANDBOX_AGENT_TEST": self.mark,
         }
 
-    def processes(self) -> list[str]:
+    def alive(self) -> list[psutil.Process]:
         """Return what still runs of the command, its servers included."""
         return [
-            " ".join(process.info["cmdline"] or [])
+            process
             for process in psutil.process_iter(["cmdline", "environ"])
             if (process.info["environ"] or {}).get("SANDBOX_AGENT_TEST") == self.mark
             or any(str(self.folder) in argument for argument in process.info["cmdline"] or [])
         ]
+
+    def processes(self) -> list[str]:
+        """Return the command lines of what still runs."""
+        return [" ".join(process.info["cmdline"] or []) for process in self.alive()]
+
+    def one(self, words: str) -> psutil.Process:
+        """Return the one process with these words in its command line."""
+        (found,) = [p for p in self.alive() if words in " ".join(p.info["cmdline"] or [])]
+        return found
 
     def assert_clean(self) -> None:
         """Fail when a process or a temporary folder is left."""
@@ -138,6 +148,26 @@ def test_sigterm_stops_everything(surroundings: Surroundings) -> None:
         terminal.expect("A new sandbox was made", timeout_s=90)
         terminal.process.send_signal(signal.SIGTERM)
         assert terminal.wait() == 128 + signal.SIGTERM
+
+
+def test_killed_server_ends_the_demo_at_once_and_a_killed_demo_its_servers(
+    surroundings: Surroundings,
+) -> None:
+    """SIGKILL for langgraph dev is exit code 3 with its name; SIGKILL for the demo leaves no server."""
+    with Terminal(COMMAND, env=surroundings.env, cwd=ROOT) as terminal:
+        terminal.expect("Carry out this plan?", timeout_s=90)
+        terminal.type("y\n")
+        terminal.expect("1 of 2", timeout_s=90)
+        surroundings.one("langgraph dev").kill()
+        terminal.expect("langgraph dev has ended by itself (SIGKILL).", timeout_s=5)
+        assert terminal.wait() == 3
+    with Terminal(COMMAND, env=surroundings.env, cwd=ROOT) as terminal:
+        terminal.expect("A new sandbox was made", timeout_s=90)
+        left = surroundings.alive()
+        terminal.process.kill()
+        psutil.wait_procs(left, timeout=20)
+    for folder in surroundings.folder.glob("sandbox-agent-*"):  # nobody was left to remove it
+        shutil.rmtree(folder)
 
 
 def test_wrong_setting_is_one_line_and_exit_code_2(surroundings: Surroundings) -> None:

@@ -57,7 +57,7 @@ class DevServer:
     async def start(self, *, deadline_s: float = 60.0) -> str:
         """Start the server, wait until it answers, and return its address."""
         try:
-            await asyncio.to_thread(self._process.start)
+            self._process.start()  # here: the server ends with the thread that started it
             return await asyncio.to_thread(self._process.wait_until_ready, deadline_s)
         except BaseException:
             await self.stop()

@@ -6,7 +6,7 @@ from agent.cli import exits
 from agent.cli.approval import Decide, asked, automatic
 from agent.cli.follow import Follower
 from agent.cli.local_run import LocalRun
-from agent.cli.processes import ServerStartError
+from agent.cli.processes import LocalServerError
 from agent.cli.repair_view import RepairView, show_result
 from agent.cli.screen import Screen
 from agent.cli.session import Session
@@ -35,16 +35,17 @@ def run_demo(
         The exit code.
     """
     model = demo_model(settings)
-    with LocalRun(env={"MODEL": model}, own_sandboxes=settings.e2b_api_key is None) as local:
+    own = settings.e2b_api_key is None
+    with LocalRun(env={"MODEL": model}, defaults={"LOG_LEVEL": "WARNING"}, own_sandboxes=own) as local:
         local.keep = keep
         try:
             _start(screen, local, model)
             code = _repair(screen, local, model, decide=_decider(screen, yes), verbose=verbose)
-        except (ServerStartError, ClientError) as exc:
-            screen.error(str(exc))
+            if code == exits.PLATFORM:  # the run failed
+                screen.line(local.server_log(), "dim")
+        except (LocalServerError, ClientError) as exc:
+            screen.error(_reason(local, exc))
             code = exits.PLATFORM
-        if code == exits.PLATFORM and local.server_log():
-            screen.line(local.server_log(), "dim")
         code = _check_nothing_left(screen, local, code)
         if keep:
             screen.line(f"Logs and state are kept in {local.folder}", "dim")
@@ -101,6 +102,7 @@ def _repair(screen: Screen, local: LocalRun, model: str, *, decide: Decide, verb
             view=view,
             decide=decide,
             owned=True,
+            watch=local.check,
             deadline_s=_DEADLINE_S,
         )
         try:
@@ -122,13 +124,26 @@ def _show_outcome(screen: Screen, outcome: Outcome, model: str) -> int:
     return code
 
 
+def _reason(local: LocalRun, exc: LocalServerError | ClientError) -> str:
+    """Return why the demo failed: a connection that broke is explained by the server that has ended."""
+    if isinstance(exc, ClientError):
+        try:
+            local.check()
+        except LocalServerError as ended:
+            return str(ended)
+    return str(exc)
+
+
 def _check_nothing_left(screen: Screen, local: LocalRun, code: int) -> int:
     try:
         alive = local.sandboxes_alive()
-    except ServerStartError as exc:
+    except LocalServerError as exc:
         screen.error(str(exc))
         return code or exits.PLATFORM
     if alive is None:
+        return code
+    if alive and code == exits.PLATFORM:  # what failed could not end them
+        screen.line(f"  {len(alive)} of its sandboxes still lived; they end with e2b-local.", "dim")
         return code
     screen.line(f"sandboxes left alive: {len(alive)}", "red" if alive else "dim")
     if alive:

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from agent.cli import exits
 from agent.cli.local_run import can_isolate
-from agent.cli.processes import ServerStartError
+from agent.cli.processes import LocalServerError
 from agent.cli.screen import Screen
 from agent.cli.servers import find_config
 from agent.cli.session import Session
@@ -89,7 +89,7 @@ def _packages(name: str, wanted: tuple[str, ...], missing: Literal["note", "bad"
 def _project() -> Check:
     try:
         return Check("langgraph.json", "good", str(find_config(Path.cwd())))
-    except ServerStartError as exc:
+    except LocalServerError as exc:
         return Check("langgraph.json", "note", "not found", str(exc))
 
 

@@ -1,7 +1,7 @@
 """Follow a run to its end: show it, ask where it asks, and let the user leave it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from agent.client import (
 )
 
 _CANCEL_S = 10.0
+_WATCH_S = 0.2
 
 Stream = AsyncGenerator[Event, None]
 
@@ -60,6 +61,8 @@ class Follower:
         view: shows the events.
         decide: gives the answers.
         owned: the server is this command's own and ends with it, so that a run cannot be left to go on.
+        watch: raises when there is no use in waiting any longer, such as for a server that has ended; asked
+            several times a second.
         deadline_s: limit of each run that an answer starts, in seconds; default none.
     """
 
@@ -72,6 +75,7 @@ class Follower:
         view: View,
         decide: Decider,
         owned: bool = False,
+        watch: Callable[[], None] | None = None,
         deadline_s: float | None = None,
     ) -> None:
         self._session = session
@@ -80,6 +84,7 @@ class Follower:
         self._view = view
         self._decide = decide
         self._owned = owned
+        self._watch = watch
         self._deadline_s = deadline_s
 
     def follow(self, stream: Stream, doing: str = "") -> Outcome:
@@ -95,6 +100,7 @@ class Follower:
         Raises:
             Left: the user has left; the run was cancelled or goes on, as was said.
             ClientError: see `Driver.start`.
+            Exception: what `watch` raised.
         """
         while True:
             outcome = self._one_run(stream, doing)
@@ -111,12 +117,24 @@ class Follower:
             try:
                 with self._screen.busy(doing) as busy:
                     self._view.follow(busy)
-                    return self._session.run(self._to_the_end(stream))
+                    return self._session.run(self._watched(self._to_the_end(stream)))
             except KeyboardInterrupt as exc:
                 self._leave_or_stay(exc)
                 stream, doing = self._driver.join(), "Watching again"
             finally:
                 self._view.follow(None)
+
+    async def _watched(self, work: Coroutine[Any, Any, Outcome]) -> Outcome:
+        if self._watch is None:
+            return await work
+        following = asyncio.create_task(work)
+        try:
+            while not (await asyncio.wait({following}, timeout=_WATCH_S))[0]:
+                self._watch()
+            return following.result()
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
 
     async def _to_the_end(self, stream: Stream) -> Outcome:
         outcome: Any = None

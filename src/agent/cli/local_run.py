@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
 
-from agent.cli.processes import ServerStartError
+from agent.cli.processes import LocalServerError
 from agent.cli.servers import E2BLocal, LangGraphDev, ServerOptions, find_config
 
 
@@ -71,7 +70,7 @@ class LocalRun:
         """Start `e2b-local`, if this run brings its own, and wait until it serves.
 
         Raises:
-            ServerStartError: it did not come up; the message ends with its log.
+            LocalServerError: it did not come up; the message ends with its log.
         """
         if self._sandboxes is not None:
             self._sandboxes.start()
@@ -81,7 +80,7 @@ class LocalRun:
         """Start `langgraph dev`, pointed at the sandboxes, and wait until it serves.
 
         Raises:
-            ServerStartError: it did not come up; the message ends with its log.
+            LocalServerError: it did not come up; the message ends with its log.
         """
         config = self._config or find_config(Path.cwd())
         options = self._options.copy()
@@ -90,13 +89,16 @@ class LocalRun:
         self._server.start()
         self._server.wait_until_ready()
 
-    def wait(self) -> str:
-        """Wait until one of the servers ends by itself, and return which and what it said last."""
-        children = [child for child in (self._sandboxes, self._server) if child is not None]
-        while all(child.is_running() for child in children):
-            time.sleep(0.2)
-        ended = next(child for child in children if not child.is_running())
-        return f"{ended.name} has ended.\n{ended.tail()}".rstrip()
+    def check(self) -> None:
+        """Look whether the servers that were started still run.
+
+        Raises:
+            LocalServerError: one has ended by itself; says which, and what it said last.
+        """
+        for child in (self._sandboxes, self._server):
+            if child is not None and child.pid is not None and not child.is_running():
+                ended = f"{child.name} has ended by itself ({child.ending()})."
+                raise LocalServerError(f"{ended}\n{child.tail()}".rstrip())
 
     def _stop(self) -> None:
         # The LangGraph server first: what it cancels may still want to end its sandboxes.
@@ -118,7 +120,7 @@ class LocalRun:
             Their ids; None when sandboxes are another service's, which this does not ask.
 
         Raises:
-            ServerStartError: the sandbox server does not answer.
+            LocalServerError: the sandbox server does not answer.
         """
         if self._sandboxes is None or not self.service:
             return None
@@ -131,7 +133,7 @@ class LocalRun:
             with direct.open(request, timeout=10) as response:
                 return [str(found["sandboxID"]) for found in json.load(response)]
         except (urllib.error.URLError, OSError, ValueError, KeyError) as exc:
-            raise ServerStartError(f"e2b-local does not answer: {exc}\n{self._sandboxes.tail()}") from exc
+            raise LocalServerError(f"e2b-local does not answer: {exc}\n{self._sandboxes.tail()}") from exc
 
 
 def can_isolate() -> bool:

@@ -1,8 +1,11 @@
 """Child processes that never outlive their parent's interest in them."""
 
 import os
+import re
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,17 +14,21 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _POLL_S = 0.05
+_LONGEST_LINE = 300  # of a log, shown in an error
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_TETHER = Path(__file__).with_name("tether.py")
 
 
-class ServerStartError(Exception):
-    """A server did not come up; the message ends with the last lines of its log."""
+class LocalServerError(Exception):
+    """A server did not come up, or has ended; the message ends with the last lines of its log."""
 
 
 class ChildProcess:
     """One command in a process group of its own, its output in a file.
 
     A group of its own keeps the terminal's Ctrl-C from reaching it: this process decides when it ends, and
-    in which order.
+    in which order. Should this process be killed, the kernel asks the command to end (on Linux): so start it
+    in a thread that lives as long as the process, such as the main one.
 
     Args:
         name: what messages call it.
@@ -60,14 +67,16 @@ class ChildProcess:
         """Start the command.
 
         Raises:
-            ServerStartError: the program cannot be run.
+            LocalServerError: the program cannot be run.
         """
+        if shutil.which(self.command[0]) is None:  # the tether could say so only in the log
+            raise LocalServerError(f"{self.name} cannot be started: there is no program {self.command[0]}")
         output = (
             None if self.log is None else os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         )
         try:
             self._process = subprocess.Popen(
-                self.command,
+                [sys.executable, "-I", "-S", str(_TETHER), str(os.getpid()), *self.command],
                 cwd=self.cwd,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -77,7 +86,7 @@ class ChildProcess:
                 env={**self.defaults, **os.environ, **self.env},
             )
         except OSError as exc:
-            raise ServerStartError(f"{self.name} cannot be started: {exc}") from exc
+            raise LocalServerError(f"{self.name} cannot be started: {exc}") from exc
         finally:
             if output is not None:
                 os.close(output)
@@ -90,7 +99,7 @@ class ChildProcess:
             deadline_s: how long to wait, in seconds.
 
         Raises:
-            ServerStartError: the process ended, or the deadline passed; the process is not stopped here.
+            LocalServerError: the process ended, or the deadline passed; the process is not stopped here.
         """
         give_up = time.monotonic() + deadline_s
         while True:
@@ -98,9 +107,13 @@ class ChildProcess:
             if found is not None:
                 return found
             if not self.is_running():
-                raise ServerStartError(f"{self.name} ended before it was ready.\n{self.tail()}")
+                raise LocalServerError(
+                    f"{self.name} ended before it was ready ({self.ending()}).\n{self.tail()}".rstrip()
+                )
             if time.monotonic() > give_up:
-                raise ServerStartError(f"{self.name} was not ready within {deadline_s:g} s.\n{self.tail()}")
+                raise LocalServerError(
+                    f"{self.name} was not ready within {deadline_s:g} s.\n{self.tail()}".rstrip()
+                )
             time.sleep(_POLL_S)
 
     def is_running(self) -> bool:
@@ -150,9 +163,25 @@ class ChildProcess:
         except FileNotFoundError:
             return ""
 
-    def tail(self, lines: int = 15) -> str:
-        """Return the last lines the command has printed, and where the rest is; nothing without a log."""
-        if self.log is None:
+    def tail(self, lines: int = 12) -> str:
+        """Return the last lines the command has printed, without colours and long ones cut.
+
+        Empty without a log, and where nothing was printed.
+        """
+        shown = _ESCAPES.sub("", self.output()).rstrip().splitlines()[-lines:]
+        if not shown:
             return ""
-        shown = self.output().rstrip().splitlines()[-lines:]
-        return "\n".join([f"Last lines of {self.log}:", *(f"  {line}" for line in shown)])
+        cut = (line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…" for line in shown)
+        return "\n".join(["Last lines of its log:", *(f"  {line}" for line in cut)])
+
+    def ending(self) -> str:
+        """Return how the command ended: `exit code 1` or `SIGKILL`; empty while it runs."""
+        if self._process is None or self.is_running():
+            return ""
+        if not hasattr(os, "waitid"):  # macOS before Python 3.13
+            code = self._process.returncode
+        else:
+            ended = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            assert ended is not None
+            code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+        return f"exit code {code}" if code >= 0 else signal.Signals(-code).name

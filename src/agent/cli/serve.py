@@ -1,12 +1,13 @@
 """Serve the graphs for development, in the foreground, until Ctrl-C."""
 
+import time
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.cli import exits
 from agent.cli.local_run import LocalRun, can_isolate
-from agent.cli.processes import ServerStartError
+from agent.cli.processes import LocalServerError
 from agent.cli.screen import Screen
 from agent.cli.servers import dotenv, find_config, is_free
 
@@ -25,7 +26,7 @@ def run_serve(screen: Screen, *, port: int, jobs: int, wanted: Collection[str], 
         isolated: False runs local sandboxes as plain processes.
 
     Returns:
-        The exit code, when a server ends by itself.
+        The exit code, when a server does not come up or ends by itself.
     """
     try:
         config = find_config(Path.cwd())
@@ -49,8 +50,10 @@ def run_serve(screen: Screen, *, port: int, jobs: int, wanted: Collection[str], 
             _introduce(screen, local, settings)
             local.start_server()
             screen.line(f"Ready: {local.url}. Ctrl-C stops it.", "bold")
-            screen.error(local.wait())
-    except ServerStartError as exc:
+            while True:
+                local.check()
+                time.sleep(0.2)
+    except LocalServerError as exc:
         screen.error(str(exc))
     return exits.PLATFORM
 
@@ -65,9 +68,9 @@ def _settings(variables: dict[str, str]) -> "Settings":
 
 def _refuse(port: int, *, needs_isolation: bool) -> None:
     if not is_free(port):
-        raise ServerStartError(f"Port {port} is taken. Stop what listens there, or give --port.")
+        raise LocalServerError(f"Port {port} is taken. Stop what listens there, or give --port.")
     if needs_isolation and not can_isolate():
-        raise ServerStartError(
+        raise LocalServerError(
             "bubblewrap is missing or may not make namespaces, and what a model writes should not run "
             "without it. Install bubblewrap, set E2B_API_KEY, or give --no-isolation."
         )

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from agent.cli.processes import ChildProcess, ServerStartError
+from agent.cli.processes import ChildProcess, LocalServerError
 
 LOOPBACK = "127.0.0.1"
 READY_S = 60.0  # importing everything takes about 5 s on two cores, more on a cold disk
@@ -42,7 +42,7 @@ class E2BLocal(ChildProcess):
         """Wait until it serves, and return the variables that point the E2B SDK at it.
 
         Raises:
-            ServerStartError: it ended or did not print them in time.
+            LocalServerError: it ended or did not print them in time.
         """
         return self.wait_ready(self._printed, deadline_s=deadline_s)
 
@@ -106,13 +106,13 @@ class LangGraphDev(ChildProcess):
         """Write the configuration and start the server.
 
         Raises:
-            ServerStartError: the program cannot be run, or langgraph.json not be read.
+            LocalServerError: the program cannot be run, or langgraph.json not be read.
         """
         try:
             text = self._config.read_text(encoding="utf-8")
             copied = absolute_config(json.loads(text), self._config.parent)
         except (OSError, ValueError) as exc:
-            raise ServerStartError(f"{self._config} cannot be read: {exc}") from exc
+            raise LocalServerError(f"{self._config} cannot be read: {exc}") from exc
         self._copy.write_text(json.dumps(copied, indent=2), encoding="utf-8")
         super().start()
 
@@ -120,7 +120,7 @@ class LangGraphDev(ChildProcess):
         """Wait until the server answers, and return its address.
 
         Raises:
-            ServerStartError: it ended or did not answer in time.
+            LocalServerError: it ended or did not answer in time.
         """
         return self.wait_ready(lambda: self.url if answers(f"{self.url}/ok") else None, deadline_s=deadline_s)
 
@@ -129,12 +129,12 @@ def program(name: str) -> str:
     """Return the path of a console script, first beside this Python, then on the PATH.
 
     Raises:
-        ServerStartError: it is not installed.
+        LocalServerError: it is not installed.
     """
     beside = Path(sys.executable).parent / name
     found = str(beside) if beside.exists() else shutil.which(name)
     if found is None:
-        raise ServerStartError(f"{name} is not installed: pip install 'langgraph-e2b-agent[local]'")
+        raise LocalServerError(f"{name} is not installed: pip install 'langgraph-e2b-agent[local]'")
     return found
 
 
@@ -144,7 +144,7 @@ def find_config(start: Path) -> Path:
     Another project's file is passed over.
 
     Raises:
-        ServerStartError: there is none.
+        LocalServerError: there is none.
     """
     beside_package = Path(__file__).resolve().parents[3]
     for folder in (start, *start.parents, beside_package):
@@ -153,7 +153,7 @@ def find_config(start: Path) -> Path:
             encoding="utf-8", errors="replace"
         ):
             return candidate
-    raise ServerStartError(
+    raise LocalServerError(
         "There is no langgraph.json of this project here or above. Change to a checkout of it."
     )
 

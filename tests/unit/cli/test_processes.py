@@ -2,13 +2,14 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from agent.cli.processes import ChildProcess, ServerStartError
+from agent.cli.processes import ChildProcess, LocalServerError
 
 READY = "import time; print('ready', flush=True); time.sleep(60)"
 STUBBORN = (
@@ -16,6 +17,25 @@ STUBBORN = (
     "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']);"
     "print(child.pid, flush=True); time.sleep(60)"
 )
+
+
+SAYS_WHY = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(print("asked", flush=True)))
+print("ready", flush=True)
+time.sleep(60)
+"""
+STARTER = """
+import sys, time
+from pathlib import Path
+from agent.cli.processes import ChildProcess
+
+folder = Path(sys.argv[1])
+process = ChildProcess("it", [sys.executable, "-c", sys.argv[2]], cwd=folder, log=folder / "log")
+process.start()
+print(process.pid, flush=True)
+time.sleep(60)
+"""
 
 
 def child(folder: Path, program: str, **env: str) -> ChildProcess:
@@ -56,7 +76,7 @@ def test_start_that_ends_shows_the_end_of_the_log(tmp_path: Path) -> None:
     process = child(tmp_path, "raise SystemExit('no such setting')")
     process.start()
     with pytest.raises(
-        ServerStartError, match=r"the child ended before it was ready.\n.*\n  no such setting"
+        LocalServerError, match=r"the child ended before it was ready \(exit code 1\)\.\n.*\n  no such"
     ):
         process.wait_ready(lambda: None, deadline_s=20)
     process.stop()
@@ -67,7 +87,7 @@ def test_start_that_takes_too_long_is_an_error(tmp_path: Path) -> None:
     process = child(tmp_path, READY)
     process.start()
     try:
-        with pytest.raises(ServerStartError, match=r"not ready within 0.1 s"):
+        with pytest.raises(LocalServerError, match=r"not ready within 0.1 s"):
             process.wait_ready(lambda: None, deadline_s=0.1)
         assert process.is_running()
     finally:
@@ -77,7 +97,7 @@ def test_start_that_takes_too_long_is_an_error(tmp_path: Path) -> None:
 def test_unknown_program_is_an_error(tmp_path: Path) -> None:
     """It names the program."""
     process = ChildProcess("it", [str(tmp_path / "nowhere")], cwd=tmp_path, log=tmp_path / "log")
-    with pytest.raises(ServerStartError, match=r"it cannot be started: .*nowhere"):
+    with pytest.raises(LocalServerError, match=r"it cannot be started: .*nowhere"):
         process.start()
     process.stop()
 
@@ -111,12 +131,42 @@ def test_interrupt_while_stopping_kills_at_once(tmp_path: Path) -> None:
     assert not alive(pid)
 
 
+def test_child_that_was_killed_says_by_which_signal(tmp_path: Path) -> None:
+    """Long lines of its log are cut; they may hold a whole document."""
+    process = child(tmp_path, f"print('x' * 1000, flush=True); {READY}")
+    process.start()
+    process.wait_ready(lambda: "ready" in process.output() or None, deadline_s=20)
+    assert process.ending() == ""
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGKILL)
+    with pytest.raises(LocalServerError, match=r"ended before it was ready \(SIGKILL\)") as error:
+        process.wait_ready(lambda: None, deadline_s=20)
+    process.stop()
+    assert max(len(line) for line in str(error.value).splitlines()) < 400
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's death signal is Linux's")
+def test_child_of_a_killed_process_ends_by_itself(tmp_path: Path) -> None:
+    """SIGKILL leaves the starter no moment to stop anything; the child is asked with SIGTERM all the same."""
+    command = [sys.executable, "-c", STARTER, str(tmp_path), SAYS_WHY]
+    starter = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert starter.stdout is not None
+    pid = int(starter.stdout.readline())
+    give_up = time.monotonic() + 20
+    while "ready\n" not in (tmp_path / "log").read_text() and time.monotonic() < give_up:
+        os.sched_yield()
+    starter.kill()
+    starter.communicate()
+    assert _ends(pid)
+    assert (tmp_path / "log").read_text() == "ready\nasked\n"
+
+
 def test_log_is_private_and_kept_over_restarts(tmp_path: Path) -> None:
     """A server may print its key; a restart appends."""
     process = child(tmp_path, "import os; print(os.environ['WORD'])", WORD="hello")
     for _ in range(2):
         process.start()
-        with pytest.raises(ServerStartError):
+        with pytest.raises(LocalServerError):
             process.wait_ready(lambda: None, deadline_s=20)
         process.stop()
     assert process.output() == "hello\nhello\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli.processes import ServerStartError
+from agent.cli.processes import LocalServerError
 from agent.cli.servers import E2BLocal, LangGraphDev, absolute_config, find_config, program
 
 
@@ -69,12 +69,12 @@ def test_langgraph_dev_that_cannot_read_its_config_does_not_start(tmp_path: Path
     config = tmp_path / "langgraph.json"
     config.write_text("{")
     server = LangGraphDev(config, tmp_path, port=1)
-    with pytest.raises(ServerStartError, match=f"{config} cannot be read"):
+    with pytest.raises(LocalServerError, match=f"{config} cannot be read"):
         server.start()
     assert server.pid is None
 
 
 def test_program_that_is_not_installed_says_how_to_install_it() -> None:
     """The extra that brings it is named."""
-    with pytest.raises(ServerStartError, match=r"nothing-such is not installed.*\[local\]"):
+    with pytest.raises(LocalServerError, match=r"nothing-such is not installed.*\[local\]"):
         program("nothing-such")
