@@ -1,4 +1,4 @@
-"""One isolated server for all tests of e2b_local, and sandboxes that end with their test."""
+"""One isolated server for all tests of e2b_local, and sandboxes that end with their test or its file."""
 
 from __future__ import annotations
 
@@ -56,6 +56,14 @@ async def make_sandbox(server: E2BLocal) -> AsyncIterator[MakeSandbox]:
     yield make
     for sandbox in made:
         await sandbox.kill()
+
+
+@pytest.fixture(scope="module")
+async def shared(server: E2BLocal) -> AsyncIterator[AsyncSandbox]:
+    """One sandbox for those tests of a file that leave nothing another could stumble over."""
+    sandbox = await AsyncSandbox.create(**server.options)
+    yield sandbox
+    await sandbox.kill()
 
 
 @pytest.fixture

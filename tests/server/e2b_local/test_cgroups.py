@@ -73,8 +73,11 @@ def test_what_cannot_be_used_is_left_out(tmp_path: pathlib.Path, cgroup: str, mo
     assert sorted(path.name for path in mounted.rglob("*")) == ["a", "own"]
 
 
-def test_left_groups_are_removed_by_their_notes_alone(tmp_path: pathlib.Path) -> None:
+def test_left_groups_are_removed_by_their_notes_alone(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the notes name is removed if it bears the server's name; a group still in use is reported."""
+    monkeypatch.setattr("e2b_local.cgroups._REMOVE_S", 0.1)
     state = tmp_path / "e2b-local-x"
     state.mkdir()
     assert clear_noted(state)

@@ -11,19 +11,19 @@ from e2b_code_interpreter import AsyncSandbox
 from support.e2b_process import MakeSandbox
 
 
-async def test_state_stays_between_cells(sandbox: AsyncSandbox) -> None:
+async def test_state_stays_between_cells(shared: AsyncSandbox) -> None:
     """Variables live on, and cells are counted."""
-    await sandbox.run_code("x = 20")
-    execution = await sandbox.run_code("x + 1")
-    assert execution.text == "21"
-    assert execution.execution_count == 2
+    await shared.run_code("x = 20")
+    first, second = await shared.run_code("x + 1"), await shared.run_code("x + 2")
+    assert (first.text, second.text) == ("21", "22")
+    assert second.execution_count == int(first.execution_count or 0) + 1
 
 
-async def test_output_streams(sandbox: AsyncSandbox) -> None:
+async def test_output_streams(shared: AsyncSandbox) -> None:
     """Standard output and error are told apart and reach the callbacks."""
     out: list[str] = []
     err: list[str] = []
-    execution = await sandbox.run_code(
+    execution = await shared.run_code(
         "import sys\nprint('o')\nprint('e', file=sys.stderr)",
         on_stdout=lambda message: out.append(message.line),
         on_stderr=lambda message: err.append(message.line),
@@ -32,18 +32,18 @@ async def test_output_streams(sandbox: AsyncSandbox) -> None:
     assert execution.logs.stdout == ["o\n"]
 
 
-async def test_an_exception_has_name_value_and_plain_traceback(sandbox: AsyncSandbox) -> None:
+async def test_an_exception_has_name_value_and_plain_traceback(shared: AsyncSandbox) -> None:
     """The traceback is text without terminal colours."""
-    error = (await sandbox.run_code("def f():\n    return 1 / 0\nf()")).error
+    error = (await shared.run_code("def f():\n    return 1 / 0\nf()")).error
     assert error is not None
     assert (error.name, error.value) == ("ZeroDivisionError", "division by zero")
     assert "return 1 / 0" in error.traceback
     assert "\x1b" not in error.traceback
 
 
-async def test_results_come_in_every_format(sandbox: AsyncSandbox) -> None:
+async def test_results_come_in_every_format(shared: AsyncSandbox) -> None:
     """A chart is a PNG; a table is text, HTML and data; a string loses its quotes."""
-    execution = await sandbox.run_code(
+    execution = await shared.run_code(
         "import matplotlib.pyplot as plt, pandas as pd\n"
         "plt.plot([1, 2, 3]); plt.show()\n"
         "pd.DataFrame({'a': [1, 2]})"
@@ -54,48 +54,48 @@ async def test_results_come_in_every_format(sandbox: AsyncSandbox) -> None:
     assert table.is_main_result
     assert "<table" in str(table.html)
     assert table.data == {"a": [1, 2]}
-    assert (await sandbox.run_code("'text'")).text == "text"
+    assert (await shared.run_code("'text'")).text == "text"
 
 
-async def test_a_saved_image_is_shown(sandbox: AsyncSandbox) -> None:
+async def test_a_saved_image_is_shown(shared: AsyncSandbox) -> None:
     """As in E2B's template, an image saved to a named file is a result too."""
     code = "from PIL import Image\nImage.new('RGB', (4, 4)).save('dot.png')\nopen('dot.png', 'rb').read(4)"
-    image, value = (await sandbox.run_code(code)).results
+    image, value = (await shared.run_code(code)).results
     assert image.png is not None
     assert value.text == "b'\\x89PNG'"
 
 
-async def test_contexts_are_apart(sandbox: AsyncSandbox) -> None:
+async def test_contexts_are_apart(shared: AsyncSandbox) -> None:
     """Each context has its own variables and folder; a removed one is gone."""
-    await sandbox.files.make_dir("some")
-    context = await sandbox.create_code_context(cwd="/home/user/some")
+    await shared.files.make_dir("some")
+    context = await shared.create_code_context(cwd="/home/user/some")
     assert (context.language, context.cwd) == ("python", "/home/user/some")
-    await sandbox.run_code("x = 1")
-    assert (await sandbox.run_code("x", context=context)).error is not None
-    await sandbox.run_code("open('here', 'w').close()", context=context)
-    assert await sandbox.files.exists("/home/user/some/here")
-    assert context.id in [each.id for each in await sandbox.list_code_contexts()]
-    await sandbox.restart_code_context(context)
-    assert (await sandbox.run_code("1", context=context)).execution_count == 1
-    await sandbox.remove_code_context(context)
+    await shared.run_code("x = 1")
+    assert (await shared.run_code("x", context=context)).error is not None
+    await shared.run_code("open('here', 'w').close()", context=context)
+    assert await shared.files.exists("/home/user/some/here")
+    assert context.id in [each.id for each in await shared.list_code_contexts()]
+    await shared.restart_code_context(context)
+    assert (await shared.run_code("1", context=context)).execution_count == 1
+    await shared.remove_code_context(context)
     with pytest.raises(NotFoundException):
-        await sandbox.run_code("1", context=context)
+        await shared.run_code("1", context=context)
 
 
-async def test_a_timeout_interrupts_the_cell(sandbox: AsyncSandbox) -> None:
+async def test_a_timeout_interrupts_the_cell(shared: AsyncSandbox) -> None:
     """After the client has given up the kernel is free again and keeps its variables."""
-    await sandbox.run_code("x = 5")
+    await shared.run_code("x = 5")
     with pytest.raises(TimeoutException):
-        await sandbox.run_code("import time\nwhile True: time.sleep(0.01)", timeout=1)
-    execution = await sandbox.run_code("x", timeout=30)
+        await shared.run_code("import time\nwhile True: time.sleep(0.01)", timeout=0.5)
+    execution = await shared.run_code("x", timeout=30)
     assert execution.error is None
     assert execution.text == "5"
 
 
-async def test_cells_of_one_context_wait_for_each_other(sandbox: AsyncSandbox) -> None:
+async def test_cells_of_one_context_wait_for_each_other(shared: AsyncSandbox) -> None:
     """Parallel calls run one after the other, each with its own output."""
     cells = [f"print('in {n}'); import time; time.sleep(0.05); print('out {n}')" for n in range(5)]
-    executions = await asyncio.gather(*(sandbox.run_code(cell) for cell in cells))
+    executions = await asyncio.gather(*(shared.run_code(cell) for cell in cells))
     assert ["".join(each.logs.stdout) for each in executions] == [f"in {n}\nout {n}\n" for n in range(5)]
 
 

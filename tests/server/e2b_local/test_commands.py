@@ -11,7 +11,7 @@ from e2b_code_interpreter import AsyncSandbox
 from support.e2b_process import MakeSandbox
 
 
-async def test_output_streams_as_it_is_written(sandbox: AsyncSandbox) -> None:
+async def test_output_streams_as_it_is_written(shared: AsyncSandbox) -> None:
     """Standard output and error arrive apart, before the command has ended."""
     first = asyncio.Event()
     seen: list[str] = []
@@ -20,11 +20,11 @@ async def test_output_streams_as_it_is_written(sandbox: AsyncSandbox) -> None:
         seen.append(text)
         first.set()
 
-    handle = await sandbox.commands.run(
+    handle = await shared.commands.run(
         "echo out; echo err >&2; read line; echo got $line", background=True, stdin=True, on_stdout=on_stdout
     )
     await first.wait()
-    await sandbox.commands.send_stdin(handle.pid, "reply\n")
+    await shared.commands.send_stdin(handle.pid, "reply\n")
     result = await handle.wait()
     assert result.stdout == "out\ngot reply\n"
     assert result.stderr == "err\n"
@@ -39,66 +39,66 @@ async def test_environment_and_folder(make_sandbox: MakeSandbox) -> None:
     assert "E2B_API_KEY" not in (await sandbox.commands.run("env")).stdout
 
 
-async def test_a_folder_that_does_not_exist_is_refused(sandbox: AsyncSandbox) -> None:
+async def test_a_folder_that_does_not_exist_is_refused(shared: AsyncSandbox) -> None:
     """The error names the folder."""
     with pytest.raises(InvalidArgumentException, match="cwd '/no/such' does not exist"):
-        await sandbox.commands.run("true", cwd="/no/such")
+        await shared.commands.run("true", cwd="/no/such")
 
 
-async def test_a_non_zero_exit_is_told_with_its_output(sandbox: AsyncSandbox) -> None:
+async def test_a_non_zero_exit_is_told_with_its_output(shared: AsyncSandbox) -> None:
     """The exception carries code and both outputs."""
     with pytest.raises(CommandExitException) as caught:
-        await sandbox.commands.run("echo out; echo err >&2; exit 3")
+        await shared.commands.run("echo out; echo err >&2; exit 3")
     assert (caught.value.exit_code, caught.value.stdout, caught.value.stderr) == (3, "out\n", "err\n")
 
 
-async def test_a_timeout_ends_the_command_and_its_children(sandbox: AsyncSandbox) -> None:
+async def test_a_timeout_ends_the_command_and_its_children(shared: AsyncSandbox) -> None:
     """After the timeout nothing of the command is left."""
     with pytest.raises(TimeoutException):
-        await sandbox.commands.run("sleep 1001 & sleep 1002; true", timeout=1)
-    found = await sandbox.commands.run("ps ax | grep -c '[s]leep 100' || true")
+        await shared.commands.run("sleep 1001 & sleep 1002; true", timeout=1)
+    found = await shared.commands.run("ps ax | grep -c '[s]leep 100' || true")
     assert found.stdout == "0\n"
 
 
-async def test_background_commands_are_listed_and_killed(sandbox: AsyncSandbox) -> None:
+async def test_background_commands_are_listed_and_killed(shared: AsyncSandbox) -> None:
     """A background command is listed until it is killed, and killing it again finds nothing."""
-    handle = await sandbox.commands.run("sleep 1000", background=True)
-    listed = {process.pid: process for process in await sandbox.commands.list()}
+    handle = await shared.commands.run("sleep 1000", background=True)
+    listed = {process.pid: process for process in await shared.commands.list()}
     assert listed[handle.pid].args == ["-l", "-c", "sleep 1000"]
-    assert await sandbox.commands.kill(handle.pid) is True
+    assert await shared.commands.kill(handle.pid) is True
     with pytest.raises(CommandExitException) as caught:
         await handle.wait()
     assert caught.value.exit_code == -1
     assert caught.value.error == "signal: killed"
-    assert await sandbox.commands.kill(handle.pid) is False
+    assert await shared.commands.kill(handle.pid) is False
 
 
-async def test_connect_gives_further_output(sandbox: AsyncSandbox) -> None:
+async def test_connect_gives_further_output(shared: AsyncSandbox) -> None:
     """Another handle to a running command gets what it writes from then on, and its end."""
-    handle = await sandbox.commands.run("read line; echo got $line", background=True, stdin=True)
+    handle = await shared.commands.run("read line; echo got $line", background=True, stdin=True)
     await handle.disconnect()
-    again = await sandbox.commands.connect(handle.pid)
-    await sandbox.commands.send_stdin(handle.pid, "it\n")
+    again = await shared.commands.connect(handle.pid)
+    await shared.commands.send_stdin(handle.pid, "it\n")
     assert (await again.wait()).stdout == "got it\n"
 
 
-async def test_closing_stdin_ends_a_reader(sandbox: AsyncSandbox) -> None:
+async def test_closing_stdin_ends_a_reader(shared: AsyncSandbox) -> None:
     """A program that reads to the end gets there."""
-    handle = await sandbox.commands.run("cat", background=True, stdin=True)
+    handle = await shared.commands.run("cat", background=True, stdin=True)
     await handle.send_stdin("text")
     await handle.close_stdin()
     assert (await handle.wait()).stdout == "text"
 
 
-async def test_large_output_arrives_whole(sandbox: AsyncSandbox) -> None:
+async def test_large_output_arrives_whole(shared: AsyncSandbox) -> None:
     """Ten million bytes come through in order."""
-    result = await sandbox.commands.run("seq 1 1300000")
+    result = await shared.commands.run("seq 1 1300000")
     assert result.stdout == "".join(f"{n}\n" for n in range(1, 1300001))
 
 
-async def test_the_template_has_its_tools(sandbox: AsyncSandbox) -> None:
+async def test_the_template_has_its_tools(shared: AsyncSandbox) -> None:
     """python, pytest, pip and the packages promised are there."""
-    result = await sandbox.commands.run(
+    result = await shared.commands.run(
         "python -c 'import numpy, pandas, matplotlib; print(matplotlib.__version__)' && pytest --version && "
         "pip --version && python3 --version"
     )
@@ -106,9 +106,9 @@ async def test_the_template_has_its_tools(sandbox: AsyncSandbox) -> None:
     assert "pytest" in result.stdout
 
 
-async def test_many_commands_at_once(sandbox: AsyncSandbox) -> None:
+async def test_many_commands_at_once(shared: AsyncSandbox) -> None:
     """Commands do not mix up their outputs."""
     results = await asyncio.gather(
-        *(sandbox.commands.run(f"echo {n}; sleep 0.0{n % 9}; echo {n}") for n in range(20))
+        *(shared.commands.run(f"echo {n}; sleep 0.0{n % 9}; echo {n}") for n in range(20))
     )
     assert [result.stdout for result in results] == [f"{n}\n{n}\n" for n in range(20)]

@@ -35,21 +35,21 @@ async def test_a_server_error_passes_after_retries(server: E2BLocal, make_sandbo
     assert await sandbox.is_running()
 
 
-async def test_a_server_error_in_traffic_is_an_error(server: E2BLocal, sandbox: AsyncSandbox) -> None:
+async def test_a_server_error_in_traffic_is_an_error(server: E2BLocal, shared: AsyncSandbox) -> None:
     """A 500 of the sandbox's daemon is an SDK exception and says nothing of the sandbox's end."""
     server.inject("status", "49983:/process", status=500)
     with pytest.raises(SandboxException):
-        await sandbox.commands.run("true")
-    assert (await sandbox.commands.run("echo on")).stdout == "on\n"
+        await shared.commands.run("true")
+    assert (await shared.commands.run("echo on")).stdout == "on\n"
 
 
-async def test_delay_and_late_hold_a_reply_back(server: E2BLocal, make_sandbox: MakeSandbox) -> None:
+async def test_delay_and_late_hold_a_reply_back(server: E2BLocal, shared: AsyncSandbox) -> None:
     """The request is served once, before (late) or after (delay) the wait."""
     for kind in ("delay", "late"):
-        server.inject(kind, "POST /v2/sandboxes", seconds=0.5)
+        server.inject(kind, "GET /sandboxes", seconds=0.2)
         started = time.monotonic()
-        await make_sandbox()
-        assert time.monotonic() - started >= 0.5
+        assert (await shared.get_info()).sandbox_id == shared.sandbox_id
+        assert time.monotonic() - started >= 0.2
 
 
 async def test_a_late_create_that_nobody_waits_for_still_makes_a_sandbox(server: E2BLocal) -> None:
@@ -64,23 +64,23 @@ async def test_a_late_create_that_nobody_waits_for_still_makes_a_sandbox(server:
     assert await AsyncSandbox.kill(left[0], **options)
 
 
-async def test_a_cut_stream_of_a_living_sandbox_is_no_death(server: E2BLocal, sandbox: AsyncSandbox) -> None:
+async def test_a_cut_stream_of_a_living_sandbox_is_no_death(server: E2BLocal, shared: AsyncSandbox) -> None:
     """The stream breaks after the first piece; the sandbox answers the next command."""
     server.inject("cut", "49983:/process.Process/Start", after_chunks=1)
     with pytest.raises(Exception) as caught:  # noqa: PT011 - of whichever class the SDK makes it
-        await sandbox.commands.run("echo a; sleep 1; echo b")
+        await shared.commands.run("echo a; sleep 1; echo b")
     assert not isinstance(caught.value, SandboxNotRunningException)
-    assert (await sandbox.commands.run("echo on")).stdout == "on\n"
+    assert (await shared.commands.run("echo on")).stdout == "on\n"
 
 
 @pytest.mark.parametrize("kind", ["drop", "lost"])
-async def test_a_connection_without_reply(server: E2BLocal, sandbox: AsyncSandbox, kind: str) -> None:
+async def test_a_connection_without_reply(server: E2BLocal, shared: AsyncSandbox, kind: str) -> None:
     """The caller gets an error; a lost request was served, a dropped one not."""
     server.inject(kind, "49983:/filesystem.Filesystem/MakeDir")
     with pytest.raises(Exception) as caught:  # noqa: PT011 - of whichever class the SDK makes it
-        await sandbox.files.make_dir("made")
+        await shared.files.make_dir(f"made-{kind}")
     assert not isinstance(caught.value, SandboxNotRunningException)
-    assert await sandbox.files.exists("made") is (kind == "lost")
+    assert await shared.files.exists(f"made-{kind}") is (kind == "lost")
 
 
 async def test_sudden_death_in_a_cell(server: E2BLocal, sandbox: AsyncSandbox) -> None:

@@ -36,7 +36,7 @@ async def test_timeout_pauses_when_asked_to(make_sandbox: MakeSandbox) -> None:
     """With on_timeout pause it is paused then, looks gone to traffic, and comes back with its memory."""
     sandbox = await make_sandbox(timeout=300, lifecycle={"on_timeout": "pause"})
     await sandbox.run_code("x = 41")
-    await sandbox.set_timeout(1)
+    await sandbox.set_timeout(0)
     await _until(lambda: _stopped(sandbox))
     assert (await sandbox.get_info()).state == SandboxState.PAUSED
     with pytest.raises(SandboxNotRunningException):

@@ -25,9 +25,17 @@ def small_server(isolated: None) -> Iterator[E2BLocal]:
     assert running.stop() == 0
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def small(small_server: E2BLocal) -> AsyncIterator[AsyncSandbox]:
-    """A sandbox that may use little."""
+    """A sandbox that may use little, for tests that free again what they took."""
+    sandbox = await AsyncSandbox.create(**small_server.options)
+    yield sandbox
+    await sandbox.kill()
+
+
+@pytest.fixture
+async def doomed(small_server: E2BLocal) -> AsyncIterator[AsyncSandbox]:
+    """One that may use little, and need not be usable afterwards."""
     sandbox = await AsyncSandbox.create(**small_server.options)
     yield sandbox
     await sandbox.kill()
@@ -43,6 +51,7 @@ async def test_the_disk_is_bounded(small: AsyncSandbox, folder: str) -> None:
             await small.files.write(f"{folder}/more", "x" * 100_000)
     await small.files.remove(f"{folder}/full")
     await small.files.write(f"{folder}/more", "x" * 100_000)
+    await small.files.remove(f"{folder}/more")
 
 
 async def test_the_memory_of_a_process_is_bounded(small: AsyncSandbox) -> None:
@@ -53,16 +62,16 @@ async def test_the_memory_of_a_process_is_bounded(small: AsyncSandbox) -> None:
     assert (await small.run_code("1 + 1")).text == "2"
 
 
-async def test_the_memory_of_all_processes_is_bounded(small: AsyncSandbox) -> None:
+async def test_the_memory_of_all_processes_is_bounded(doomed: AsyncSandbox) -> None:
     """Many greedy programs are killed one after the other; the sandbox stays usable."""
     greedy = "python -c 'x = b\"x\" * 150_000_000; import time; time.sleep(1000)'"
     with pytest.raises(CommandExitException) as caught:
-        await small.commands.run(
+        await doomed.commands.run(
             f"for i in 1 2 3 4 5; do {greedy} > /dev/null 2>&1 & done; wait -n; exit $?", timeout=120
         )
     assert caught.value.exit_code == 128 + 9
-    await small.commands.run("pkill -f '[t]ime.sleep' || true")
-    assert (await small.commands.run("echo fine")).stdout == "fine\n"
+    await doomed.commands.run("pkill -f '[t]ime.sleep' || true")
+    assert (await doomed.commands.run("echo fine")).stdout == "fine\n"
 
 
 _HOARDS = {
@@ -73,7 +82,7 @@ _HOARDS = {
 
 
 @pytest.mark.parametrize("hoard", _HOARDS.values(), ids=_HOARDS)
-async def test_shared_memory_is_bounded(small: AsyncSandbox, hoard: str) -> None:
+async def test_shared_memory_is_bounded(doomed: AsyncSandbox, hoard: str) -> None:
     """Memory that no process has alone, or none at all any more, counts as well."""
     code = (
         "import ctypes, gc, mmap, os, time\nc, size = ctypes.CDLL(None), 20 << 20\n"
@@ -83,15 +92,15 @@ async def test_shared_memory_is_bounded(small: AsyncSandbox, hoard: str) -> None
         "mmap.mmap = lambda *a: kept.append(old(*a)) or kept[-1]\n"
         f"for _ in range(60):\n    {hoard}\n    time.sleep(0.02)\n"
     )
-    await small.files.write("hoard.py", code)
+    await doomed.files.write("hoard.py", code)
     with contextlib.suppress(CommandExitException):
-        await small.commands.run("exec python hoard.py", timeout=60)
+        await doomed.commands.run("exec python hoard.py", timeout=60)
     left = "python -c 'print(sum(int(l.split()[14]) for l in list(open(\"/proc/sysvipc/shm\"))[1:]))'"
     async with asyncio.timeout(30):
-        while int((await small.commands.run(left)).stdout) > 300 << 20:
+        while int((await doomed.commands.run(left)).stdout) > 300 << 20:
             pass
-    assert await small.is_running()
-    assert (await small.commands.run("echo fine")).stdout == "fine\n"
+    assert await doomed.is_running()
+    assert (await doomed.commands.run("echo fine")).stdout == "fine\n"
 
 
 async def test_programs_go_before_the_agent(small: AsyncSandbox) -> None:
@@ -105,22 +114,22 @@ async def test_programs_go_before_the_agent(small: AsyncSandbox) -> None:
     assert (await small.commands.run(lower, timeout=30)).exit_code == 0
 
 
-async def test_a_fork_bomb_is_bounded(small: AsyncSandbox) -> None:
+async def test_a_fork_bomb_is_bounded(doomed: AsyncSandbox) -> None:
     """It hits the limit; the server answers, and killing the sandbox ends all of it."""
     bomb = "import os, time\nwhile True:\n  try:\n    os.fork()\n  except OSError:\n    time.sleep(0.05)\n"
-    await small.files.write("bomb.py", bomb)
-    await small.commands.run("exec -a bomb python bomb.py", background=True)
+    await doomed.files.write("bomb.py", bomb)
+    await doomed.commands.run("exec -a bomb python bomb.py", background=True)
     async with asyncio.timeout(60):
         while True:
             try:
                 # In place of its shell, which would try to fork for 15 s before it gives up.
-                shown = await small.commands.run("exec ps -e")
+                shown = await doomed.commands.run("exec ps -e")
             except SandboxException:
                 break  # not even a command fits any more
             if shown.stdout.count("python") >= 70:
                 break
-    assert await small.is_running()
-    assert await small.kill() is True
+    assert await doomed.is_running()
+    assert await doomed.kill() is True
 
 
 async def test_cpu_time_is_bounded(small: AsyncSandbox) -> None:

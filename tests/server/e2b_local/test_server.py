@@ -72,23 +72,6 @@ def test_sigterm_ends_everything_within_five_seconds(starts: list[E2BLocal], opt
     assert _alive(processes) == set()
 
 
-@pytest.mark.usefixtures("isolated")
-def test_sigterm_while_a_warm_sandbox_starts(starts: list[E2BLocal]) -> None:
-    """The one that is being made, with or without its kernel yet, ends with the server."""
-    server = start_e2b_local()
-    starts.append(server)
-    deadline = time.monotonic() + 30
-    while len(descendants(server.pid)) < 2 and server.warm() == 0 and time.monotonic() < deadline:
-        time.sleep(0.005)
-    processes = {(pid, _started(pid)) for pid in descendants(server.pid)}
-    begun = time.monotonic()
-    assert server.stop() == 0
-    while _alive(processes) and time.monotonic() - begun < 5:
-        time.sleep(0.02)
-    assert _alive(processes) == set()
-    assert time.monotonic() - begun < 5
-
-
 def test_sigkill_leaves_no_process_and_the_next_start_clears_up(
     starts: list[E2BLocal], tmp_path: pathlib.Path, options: list[str]
 ) -> None:
@@ -120,7 +103,10 @@ def test_sigkill_leaves_no_process_and_the_next_start_clears_up(
 
 @pytest.mark.usefixtures("isolated")
 def test_a_warm_sandbox_is_as_a_new_one(starts: list[E2BLocal]) -> None:
-    """Its kernel, started before anybody asked for it, has the variables; the pool fills up again."""
+    """Its kernel, started before anybody asked for it, has the variables; the pool fills up again.
+
+    SIGTERM while another one is being made, with or without its kernel yet, ends it with the server.
+    """
     server = start_e2b_local()
     starts.append(server)
     for number in ("1", "2"):
@@ -132,15 +118,25 @@ def test_a_warm_sandbox_is_as_a_new_one(starts: list[E2BLocal]) -> None:
             found = sandbox.run_code("import os; print(os.environ['N'], os.environ['E2B_SANDBOX_ID'])")
             assert found.logs.stdout == [f"{number} {sandbox.sandbox_id}\n"]
             assert sandbox.run_code("1").execution_count == 2
+    processes = {(pid, _started(pid)) for pid in descendants(server.pid)}
+    assert processes
+    begun = time.monotonic()
+    assert server.stop() == 0
+    while _alive(processes) and time.monotonic() - begun < 5:
+        time.sleep(0.02)
+    assert _alive(processes) == set()
+    assert time.monotonic() - begun < 5
 
 
 @pytest.mark.usefixtures("isolated")
-def test_a_living_server_is_left_alone_by_the_next(starts: list[E2BLocal]) -> None:
+def test_a_living_server_is_left_alone_by_the_next(server: E2BLocal, starts: list[E2BLocal]) -> None:
     """Two servers at once do not clear each other away, and have different keys."""
-    first, second = start_e2b_local("--pool", "0"), start_e2b_local("--pool", "0")
-    starts += [first, second]
-    assert first.api_key != second.api_key
-    with Sandbox.create(**first.options) as sandbox:
+    with Sandbox.create(**server.options) as sandbox:
+        other = start_e2b_local("--pool", "0")
+        starts.append(other)
+        assert server.api_key != other.api_key
+        assert sandbox.commands.run("echo here").stdout == "here\n"
+    with Sandbox.create(**server.options) as sandbox:
         assert sandbox.commands.run("echo here").stdout == "here\n"
 
 
@@ -194,11 +190,8 @@ def test_at_most_so_many_run_at_once(starts: list[E2BLocal]) -> None:
     assert first.is_running()
 
 
-@pytest.mark.usefixtures("isolated")
-def test_the_log_tells_each_sandboxs_life(starts: list[E2BLocal]) -> None:
+def test_the_log_tells_each_sandboxs_life(server: E2BLocal) -> None:
     """Created, paused, resumed, killed: a line each, with the sandbox and why."""
-    server = start_e2b_local("--pool", "0")
-    starts.append(server)
     sandbox = Sandbox.create(metadata={"for": "log"}, **server.options)
     sandbox.pause()
     sandbox.connect()

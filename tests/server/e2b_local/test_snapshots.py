@@ -81,10 +81,10 @@ async def test_snapshots_are_listed_and_named(server: E2BLocal, make_sandbox: Ma
 async def test_forks_start_from_the_files_and_leave_the_source_running(
     server: E2BLocal, make_sandbox: MakeSandbox
 ) -> None:
-    """Each fork has the files and the metadata; the source keeps its processes and variables."""
+    """Each fork has the files and the metadata; the source alone keeps its processes."""
     sandbox = await make_sandbox(metadata={"of": "family"}, envs={"A": "1"})
     await sandbox.files.write("f", "shared")
-    await sandbox.run_code("x = 1")
+    handle = await sandbox.commands.run("sleep 1000", background=True)
     forks = await sandbox.fork(count=2, timeout=60)
     try:
         for fork in forks:
@@ -92,7 +92,8 @@ async def test_forks_start_from_the_files_and_leave_the_source_running(
             assert await fork.files.read("f") == "shared"
             assert (await fork.commands.run("echo $A $E2B_SANDBOX_ID")).stdout == f"1 {fork.sandbox_id}\n"
             assert (await fork.get_info()).metadata == {"of": "family"}
-        assert (await sandbox.run_code("x")).text == "1"
+            assert await fork.commands.list() == []
+        assert [each.pid for each in await sandbox.commands.list()] == [handle.pid]
     finally:
         for fork in forks:
             if isinstance(fork, AsyncSandbox):
@@ -106,13 +107,13 @@ async def test_a_pause_without_memory_keeps_files_only(make_sandbox: MakeSandbox
     """Resumed it has its files, id, variables and token, but no process of before."""
     sandbox = await make_sandbox(envs={"A": "1"})
     await sandbox.files.write("f", "kept")
-    await sandbox.run_code("x = 1")
+    await sandbox.commands.run("sleep 1000", background=True)
     assert await sandbox.pause(keep_memory=False)
     assert (await sandbox.get_info()).state == SandboxState.PAUSED
     await sandbox.connect()
     assert await sandbox.files.read("f") == "kept"
     assert (await sandbox.commands.run("echo $A")).stdout == "1\n"
-    assert (await sandbox.run_code("x")).error is not None
+    assert await sandbox.commands.list() == []
 
 
 @pytest.mark.usefixtures("isolated")

@@ -12,9 +12,9 @@ from e2b_code_interpreter import AsyncSandbox, Sandbox
 from support.e2b_process import E2BLocal
 
 
-async def test_a_watched_folder_streams_what_happens_in_it(sandbox: AsyncSandbox) -> None:
+async def test_a_watched_folder_streams_what_happens_in_it(shared: AsyncSandbox) -> None:
     """Writes, new folders and their files, renames and removals arrive by name, with the entry."""
-    await sandbox.files.make_dir("watched")
+    await shared.files.make_dir("watched")
     seen: list[FilesystemEvent] = []
     removed = asyncio.Event()
 
@@ -23,11 +23,11 @@ async def test_a_watched_folder_streams_what_happens_in_it(sandbox: AsyncSandbox
         if event.type == FilesystemEventType.REMOVE:
             removed.set()
 
-    handle = await sandbox.files.watch_dir("watched", on_event, recursive=True, include_entry=True)
-    await sandbox.files.write("watched/a.txt", "text")
-    await sandbox.files.make_dir("watched/below")
-    await sandbox.commands.run("sleep 0.2; echo x > watched/below/b.txt; mv watched/a.txt watched/c.txt")
-    await sandbox.files.remove("watched/c.txt")
+    handle = await shared.files.watch_dir("watched", on_event, recursive=True, include_entry=True)
+    await shared.files.write("watched/a.txt", "text")
+    await shared.files.make_dir("watched/below")
+    await shared.commands.run("sleep 0.2; echo x > watched/below/b.txt; mv watched/a.txt watched/c.txt")
+    await shared.files.remove("watched/c.txt")
     async with asyncio.timeout(30):
         await removed.wait()
     await handle.stop()
@@ -45,13 +45,13 @@ async def test_a_watched_folder_streams_what_happens_in_it(sandbox: AsyncSandbox
     assert entries[0].path == "/home/user/watched/below/b.txt"
 
 
-async def test_what_cannot_be_watched_is_told(sandbox: AsyncSandbox) -> None:
+async def test_what_cannot_be_watched_is_told(shared: AsyncSandbox) -> None:
     """A missing folder and a file are errors."""
-    await sandbox.files.write("file", "x")
+    await shared.files.write("file", "x")
     with pytest.raises(FileNotFoundException):
-        await sandbox.files.watch_dir("nothing", lambda _: None)
+        await shared.files.watch_dir("nothing", lambda _: None)
     with pytest.raises(SandboxException):
-        await sandbox.files.watch_dir("file", lambda _: None)
+        await shared.files.watch_dir("file", lambda _: None)
 
 
 def test_events_can_be_fetched(server: E2BLocal) -> None:
@@ -65,14 +65,21 @@ def test_events_can_be_fetched(server: E2BLocal) -> None:
         handle.stop()
 
 
-async def test_metrics_tell_what_is_used(sandbox: AsyncSandbox) -> None:
+async def test_metrics_tell_what_is_used(shared: AsyncSandbox) -> None:
     """Memory and disk grow with what the sandbox holds; a range that is over has no samples."""
-    before = (await sandbox.get_metrics())[0]
-    await sandbox.files.write("big", "x" * 5_000_000)
-    await sandbox.run_code("x = b'x' * 50_000_000")
-    after = (await sandbox.get_metrics())[0]
+    before = (await shared.get_metrics())[0]
+    await shared.files.write("big", "x" * 5_000_000)
+    holding = asyncio.Event()
+    await shared.commands.run(
+        "python -c \"x = b'x' * 50_000_000; print('on', flush=True); input()\"",
+        background=True,
+        stdin=True,
+        on_stdout=lambda _: holding.set(),
+    )
+    await holding.wait()
+    after = (await shared.get_metrics())[0]
     assert after.disk_used >= before.disk_used + 5_000_000
     assert after.mem_used >= before.mem_used + 50_000_000
     assert after.mem_total == 2048 * 1024 * 1024
     past = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
-    assert await sandbox.get_metrics(start=past, end=past + datetime.timedelta(minutes=1)) == []
+    assert await shared.get_metrics(start=past, end=past + datetime.timedelta(minutes=1)) == []
