@@ -125,7 +125,8 @@ async def test_the_internet_is_switched(server: E2BLocal, make_sandbox: MakeSand
         "import concurrent.futures, socket\ndef reach(where):\n"
         "    try:\n        return socket.create_connection(where, 2).recv(99)\n"
         "    except OSError:\n        return 'not reached'\n"
-        f"with concurrent.futures.ThreadPoolExecutor() as pool:\n    print(*pool.map(reach, {tried}), sep=',')\n",
+        "with concurrent.futures.ThreadPoolExecutor() as pool:\n"
+        f"    print(*pool.map(reach, {tried}), sep=',')\n",
     )
     shown = (await sandbox.commands.run("python reach.py")).stdout
     assert shown == ",".join(["not reached"] * len(tried)) + "\n"
