@@ -106,6 +106,12 @@ class Settings(BaseModel):
         "max. Not sent to models that do not reason; with chat completions always none, the one effort that "
         "OpenAI takes there beside tools.",
     )
+    model_images: Literal["auto", "on", "off"] = Field(
+        "auto",
+        alias="MODEL_IMAGES",
+        description="Whether the model is shown the newest charts. auto: where langchain knows that it takes "
+        "images; on, for one that it does not know; off.",
+    )
     e2b_api_key: SecretStr | None = Field(
         None,
         alias="E2B_API_KEY",

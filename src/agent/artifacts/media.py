@@ -12,15 +12,17 @@ class Medium:
     """Whether a browser may open it in place. What can hold scripts is handed out as a download instead."""
     seen: bool = False
     """Whether vision models take it."""
+    binary: bool = False
+    """Whether a kernel hands it over as base64 rather than as text."""
 
 
 MEDIA = {
-    "image/png": Medium("png", inline=True, seen=True),
-    "image/jpeg": Medium("jpg", inline=True, seen=True),
-    "image/gif": Medium("gif", inline=True, seen=True),
-    "image/webp": Medium("webp", inline=True, seen=True),
+    "image/png": Medium("png", inline=True, seen=True, binary=True),
+    "image/jpeg": Medium("jpg", inline=True, seen=True, binary=True),
+    "image/gif": Medium("gif", inline=True, seen=True, binary=True),
+    "image/webp": Medium("webp", inline=True, seen=True, binary=True),
     "image/svg+xml": Medium("svg"),
-    "application/pdf": Medium("pdf"),
+    "application/pdf": Medium("pdf", binary=True),
     "application/json": Medium("json"),
     "text/html": Medium("html"),
     "text/markdown": Medium("md", inline=True),
