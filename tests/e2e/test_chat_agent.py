@@ -1,10 +1,15 @@
 """The graph `agent`, served."""
 
+import re
+import uuid
+
+import httpx
 from e2b_code_interpreter import AsyncSandbox
 from langgraph_sdk.client import LangGraphClient
 
 from support.alive import alive
 from support.e2b_process import E2BLocal
+from support.langgraph_dev import DevServer
 
 
 def human(text: str, **more: object) -> dict[str, object]:
@@ -41,13 +46,24 @@ async def test_agent_ignores_a_sandbox_id_in_run_input(client: LangGraphClient, 
     assert notices == ["created", "ended"]
 
 
-async def test_agent_returns_charts(client: LangGraphClient) -> None:
-    """A figure reaches state as the artifact of the tool's message."""
-    thread = await client.threads.create()
-    state = await client.runs.wait(thread["thread_id"], "agent", input=human("Plot sin(x)"))
+async def test_a_chart_is_opened_by_its_address_alone(client: LangGraphClient, server: DevServer) -> None:
+    """The text links it, state keeps a reference, a browser gets it; no other address does."""
+    thread = (await client.threads.create())["thread_id"]
+    state = await client.runs.wait(thread, "agent", input=human("Plot sin(x)"))
     tool = next(m for m in state["messages"] if m["type"] == "tool")
-    assert "image/png" in tool["content"]
-    assert tool["artifact"]["results"][0]["image/png"].startswith("iVBOR")
+    (entry,) = [one for one in tool["artifact"]["artifacts"] if one["mime"] == "image/png"]
+    found = re.search(r"!\[image 1\]\((\S+)\)", tool["content"])
+    assert found
+    async with httpx.AsyncClient(trust_env=False) as browser:
+        image = await browser.get(found[1])
+        assert image.content.startswith(b"\x89PNG")
+        assert len(image.content) == entry["size_bytes"]
+        listed = (await browser.get(f"{server.url}/artifacts/{thread}")).json()
+        assert [one["name"] for one in listed] == [entry["name"]]
+        assert (await browser.get(listed[0]["url"])).content == image.content
+        other = (await client.threads.create())["thread_id"]
+        assert (await browser.get(found[1].replace(thread, other))).status_code == 403
+        assert (await browser.get(f"{server.url}/artifacts/{uuid.uuid4()}")).status_code == 404
 
 
 async def test_agent_tells_clients_of_each_tool_call(client: LangGraphClient) -> None:

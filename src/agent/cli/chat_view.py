@@ -1,9 +1,10 @@
 """How a chat looks on the screen: words as they are written, code, its output, charts as files."""
 
-import base64
 import json
 import re
 import tempfile
+import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.padding import Padding
@@ -14,8 +15,16 @@ from agent.cli.tool_view import arguments_line, result_digest
 from agent.client import Artifact, Event, Failed, Finished, SandboxNotice, Token, ToolEvent
 
 _IMAGES = {"image/png": ".png", "image/jpeg": ".jpg", "image/svg+xml": ".svg", "application/pdf": ".pdf"}
+_DOWNLOAD_S = 30
 _RESULT = re.compile(r"<result>\n(.*?)\n</result>", re.DOTALL)
 _ERROR = re.compile(r"<error>\n(.*?)\n</error>", re.DOTALL)
+
+
+def _fetched(url: str) -> bytes:
+    if not url.startswith(("http://", "https://")):  # the opener would read files of this machine, too
+        raise OSError("not an http address")
+    with urllib.request.urlopen(url, timeout=_DOWNLOAD_S) as answer:
+        return bytes(answer.read())
 
 
 class ChatView:
@@ -24,9 +33,13 @@ class ChatView:
     Args:
         screen: where to write.
         charts: folder for charts; default a new temporary one, made for the first chart.
+        fetch: gets the bytes behind a chart's address.
     """
 
-    def __init__(self, screen: Screen, *, charts: Path | None = None) -> None:
+    def __init__(
+        self, screen: Screen, *, charts: Path | None = None, fetch: Callable[[str], bytes] = _fetched
+    ) -> None:
+        self._fetch = fetch
         self._screen = screen
         self._charts = charts
         self._saved = 0
@@ -102,16 +115,19 @@ class ChatView:
             )
 
     def _artifact(self, event: Artifact) -> None:
-        kind = next((kind for kind in _IMAGES if kind in event.forms), None)
-        if kind is None:
+        if event.mime not in _IMAGES or not event.url:
+            return
+        try:
+            data = self._fetch(event.url)
+        except OSError as exc:
+            self._line(f"  chart: {event.url} ({exc})", "yellow")
             return
         if self._charts is None:
             self._charts = Path(tempfile.mkdtemp(prefix="sandbox-agent-charts-"))
         self._charts.mkdir(parents=True, exist_ok=True)
         self._saved += 1
-        path = self._charts / f"chart-{self._saved}{_IMAGES[kind]}"
-        data = event.forms[kind]
-        path.write_bytes(data.encode() if kind == "image/svg+xml" else base64.b64decode(data))
+        path = self._charts / f"chart-{self._saved}{_IMAGES[event.mime]}"
+        path.write_bytes(data)
         self._line(f"  chart: {path}", "green")
 
     def _line(self, text: str, style: str = "") -> None:

@@ -88,6 +88,15 @@ def _custom(data: Any) -> Event:
             return Tests(_text(data, "phase"), test_report(data.get("report")))
         case "sandbox":
             return SandboxNotice(_text(data, "event"), _text(data, "sandbox_id"), _text(data, "message"))
+        case "artifact":
+            return Artifact(
+                mime=_text(data, "mime"),
+                name=_text(data, "name"),
+                url=_text(data, "url"),
+                title=_text(data, "title"),
+                size_bytes=int(data.get("size_bytes") or 0),
+                tool_call_id=_text(data, "tool_call_id"),
+            )
         case "tool" if data.get("event") in _TOOL_EVENTS:
             return ToolEvent(
                 data["event"], _text(data, "name"), _text(data, "tool_call_id"), _tool_text(data)
@@ -112,14 +121,6 @@ def _message(message: Any, metadata: Any) -> Iterator[Event]:
     elif kind == "tool":
         call = str(message.get("tool_call_id") or "")
         yield ToolEvent("result", str(message.get("name") or ""), call, text)
-        yield from _artifacts(message.get("artifact"), call)
-
-
-def _artifacts(artifact: Any, tool_call_id: str) -> Iterator[Event]:
-    results = artifact.get("results") if isinstance(artifact, Mapping) else None
-    for forms in results if isinstance(results, Sequence) else ():
-        if isinstance(forms, Mapping) and forms:
-            yield Artifact({str(kind): str(data) for kind, data in forms.items()}, tool_call_id)
 
 
 def message_text(content: Any) -> str:

@@ -104,12 +104,17 @@ class ToolEvent:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """Something a tool made besides text, such as a chart or a table.
+    """Something a tool made besides text and the server keeps, such as a chart.
 
-    `forms` maps each MIME type it comes in to its data; images and PDF are base64.
+    `url` is signed and opens without a key until it expires; empty where the server does not know its public
+    address. `GET /artifacts/{thread_id}` lists fresh ones.
     """
 
-    forms: Mapping[str, str]
+    mime: str
+    name: str
+    url: str = ""
+    title: str = ""
+    size_bytes: int = 0
     tool_call_id: str = ""
 
 

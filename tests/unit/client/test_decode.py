@@ -6,6 +6,7 @@ import pytest
 from langgraph_sdk.schema import StreamPart
 
 from agent.client import (
+    Artifact,
     Custom,
     Event,
     Interrupt,
@@ -63,6 +64,29 @@ CASES: list[tuple[str, Any, list[Event]]] = [
         [ToolEvent("start", "f", "c", '{"path": "é"}')],
     ),
     ("custom", {"type": "tool", "event": "else"}, [Custom({"type": "tool", "event": "else"})]),
+    (
+        "custom",
+        {
+            "type": "artifact",
+            "tool_call_id": "c",
+            "result": 0,
+            "name": "0a.png",
+            "mime": "image/png",
+            "size_bytes": 9,
+            "title": "image 1",
+            "url": "http://server/artifacts/t1/0a.png?expires=1&signature=s",
+        },
+        [
+            Artifact(
+                "image/png",
+                "0a.png",
+                "http://server/artifacts/t1/0a.png?expires=1&signature=s",
+                "image 1",
+                9,
+                "c",
+            )
+        ],
+    ),
     ("custom", {"type": "chart"}, [Custom({"type": "chart"})]),
     ("custom", "words", [Custom("words")]),
     (
