@@ -78,7 +78,8 @@ class Shelf:
         return [_reference(item.value) for item in sorted(items, key=lambda item: item.created_at)]
 
     def _namespace(self, part: str) -> tuple[str, str, str]:
-        return ("artifacts", self.thread_id, part)
+        # A label has no full stops; a program of one's own may have them in a thread's id.
+        return ("artifacts", self.thread_id.replace("%", "%25").replace(".", "%2E"), part)
 
 
 def _reference(value: dict[str, Any]) -> Reference:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent.artifacts.media import medium
+from agent.artifacts.media import MEDIA, medium
 from agent.artifacts.shelf import Shelf, ShelfFullError
 
 logger = logging.getLogger(__name__)
@@ -48,9 +48,7 @@ class Shelving:
         images = 0
         made: list[Entry] = []
         for index, forms in enumerate(results):
-            for mime, value in forms.items():
-                if mime in _IN_THE_MESSAGE:
-                    continue
+            for mime, value in _distinct(forms).items():
                 images += mime.startswith("image/")
                 title = f"image {images}" if mime.startswith("image/") else medium(mime).extension.upper()
                 made.append({"result": index, "mime": mime} | await self._kept(value, mime, title))
@@ -76,6 +74,13 @@ class Shelving:
         except Exception:
             logger.exception("an artifact could not be stored")
             return {"size_bytes": len(data), "missing": "the store failed"}
+
+
+def _distinct(forms: Mapping[str, str]) -> dict[str, str]:
+    """Return the forms worth keeping: a picture that comes in several pixel formats once."""
+    pixels = [mime for mime in MEDIA if mime in forms and medium(mime).seen]
+    left_out = _IN_THE_MESSAGE.union(pixels[1:])
+    return {mime: value for mime, value in forms.items() if mime not in left_out}
 
 
 def links(entries: Sequence[Entry], url: Callable[[str], str | None]) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from langchain.agents import create_agent
+from langchain.agents import AgentState, create_agent
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
@@ -35,6 +35,7 @@ def code_agent(
     *,
     checkpointer: BaseCheckpointSaver[Any] | None = None,
     store: BaseStore | None = None,
+    state_schema: type[AgentState[Any]] | None = None,
 ) -> Pregel[Any, Any, Any, Any]:
     """Return the graph; a program that serves itself gives it a checkpointer and a store.
 
@@ -42,6 +43,7 @@ def code_agent(
         settings: of the deployment.
         checkpointer: keeps threads; the LangGraph server brings its own and refuses another.
         store: keeps charts and files; without one they are not kept, and the model is told so.
+        state_schema: wins over the agent's own, such as one with another channel for `messages`.
     """
     limits = Limits.of(settings)
     manager = sandbox_manager(settings)
@@ -58,6 +60,7 @@ def code_agent(
             SandboxMiddleware(manager),
         ],
         context_schema=Context,
+        state_schema=state_schema,
         checkpointer=checkpointer,
         store=store,
         name="agent",
