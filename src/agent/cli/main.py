@@ -217,16 +217,23 @@ def cancel(thread: ThreadArgument, server: ServerOption = None, header: HeaderOp
 sandboxes = typer.Typer(no_args_is_help=True, help="Look at the deployment's sandboxes, and tidy up.")
 app.add_typer(sandboxes, name="sandboxes")
 
+TrustOption = Annotated[
+    bool,
+    typer.Option("--trust-server", help="Take the server for DEPLOYMENT's, though it does not say so."),
+]
+
 
 @sandboxes.command("list", epilog=exits.HELP)
-def list_sandboxes(server: ServerOption = None, header: HeaderOption = None) -> None:
+def list_sandboxes(
+    trust_server: TrustOption = False, server: ServerOption = None, header: HeaderOption = None
+) -> None:
     """List the sandboxes of DEPLOYMENT, and what a sweep would do with each."""
 
     def work(screen: "Screen", session: "Session") -> int:
-        from agent.cli.sandboxes import list_sandboxes
+        from agent.cli.sandboxes import Sweep, look_after
         from agent.settings import Settings
 
-        return list_sandboxes(screen, session, Settings.from_env())
+        return look_after(screen, session, Settings.from_env(), Sweep(end=False, trust_server=trust_server))
 
     connected(work, server, header)
 
@@ -234,6 +241,7 @@ def list_sandboxes(server: ServerOption = None, header: HeaderOption = None) -> 
 @sandboxes.command(epilog=exits.HELP)
 def sweep(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be ended.")] = False,
+    trust_server: TrustOption = False,
     server: ServerOption = None,
     header: HeaderOption = None,
 ) -> None:
@@ -244,10 +252,11 @@ def sweep(
     """
 
     def work(screen: "Screen", session: "Session") -> int:
-        from agent.cli.sandboxes import sweep_sandboxes
+        from agent.cli.sandboxes import Sweep, look_after
         from agent.settings import Settings
 
-        return sweep_sandboxes(screen, session, Settings.from_env(), dry_run=dry_run)
+        how = Sweep(end=not dry_run, trust_server=trust_server)
+        return look_after(screen, session, Settings.from_env(), how)
 
     connected(work, server, header)
 

@@ -1,9 +1,9 @@
 """List the deployment's sandboxes, and end those that nobody comes back to."""
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from rich.table import Table
 from rich.text import Text
 
 from agent.cli import exits
@@ -27,27 +27,37 @@ class _Threads:
         return ThreadView(found.standing, found.since)
 
 
-def list_sandboxes(screen: Screen, session: Session, settings: Settings) -> int:
-    """Show each sandbox of the deployment, and what a sweep would do with it.
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """How a sweep goes about it."""
+
+    end: bool
+    """False: only say what would be ended."""
+    trust_server: bool = False
+    """Take the server for the deployment's, though it does not say so itself."""
+
+
+def look_after(screen: Screen, session: Session, settings: Settings, sweep: Sweep) -> int:
+    """Show each sandbox of the deployment and what becomes of it; return the exit code.
 
     Args:
         screen: where to write.
         session: the connection to the deployment's LangGraph server.
         settings: name the deployment and the sandbox service.
+        sweep: whether to end those that nobody comes back to.
+
+    Raises:
+        SettingsError: there is no deployment's name, or the server is another deployment's.
     """
-    return _shown(screen, session, settings, end=False)
-
-
-def sweep_sandboxes(screen: Screen, session: Session, settings: Settings, *, dry_run: bool) -> int:
-    """End the sandboxes that nobody comes back to, and say which; with `dry_run` only say it."""
-    return _shown(screen, session, settings, end=not dry_run)
-
-
-def _shown(screen: Screen, session: Session, settings: Settings, *, end: bool) -> int:
-    reaper = _reaper(session, settings)
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for column in ("Sandbox", "State", "Thread", "Kept for", "Since", "Fate", "Why"):
-        table.add_column(column, no_wrap=column != "Why")
+    if not settings.deployment:
+        raise SettingsError(
+            "DEPLOYMENT is not set: it names the sandboxes to look at, so that another deployment's are "
+            "never touched. Set what the server has; `langgraph dev` keeps one in .langgraph_api/deployment."
+        )
+    if not sweep.trust_server:
+        _check_server(session, settings.deployment)
+    reaper = _reaper(session, settings, settings.deployment)
+    end = sweep.end
     found: list[Verdict] = []
     try:
         session.run(_collect(reaper.sweep() if end else reaper.look(), found))
@@ -57,9 +67,7 @@ def _shown(screen: Screen, session: Session, settings: Settings, *, end: bool) -
     finally:
         # Also when the server failed in the middle: what was ended is said.
         for each in found:
-            table.add_row(*_row(each))
-        if found:
-            screen.show(table)
+            _show(screen, each)
     if not found:
         screen.line(f"The deployment {settings.deployment} has no sandboxes.")
     elif end:
@@ -72,18 +80,29 @@ async def _collect(verdicts: AsyncIterator[Verdict], found: list[Verdict]) -> No
         found.append(each)
 
 
-def _reaper(session: Session, settings: Settings) -> Reaper:
-    if not settings.deployment:
+def _check_server(session: Session, deployment: str) -> None:
+    # On a wrong server no thread is known: every sandbox would look left behind.
+    said = session.run(session.server.deployment())
+    if said is None:
         raise SettingsError(
-            "DEPLOYMENT is not set: it names the sandboxes to look at, so that another deployment's are "
-            "never touched. Set what the server has; `langgraph dev` keeps one in .langgraph_api/deployment."
+            f"The server {session.server.url} does not say which deployment it is, so that its word on "
+            "threads cannot be trusted. Serve agent.server.webapp:app with it (`http.app` in "
+            "langgraph.json), or add --trust-server if you are sure."
         )
+    if said != deployment:
+        raise SettingsError(
+            f"The server {session.server.url} is deployment {said!r} and DEPLOYMENT is {deployment!r}: "
+            "nothing was looked at. --server or LANGGRAPH_URL names another server."
+        )
+
+
+def _reaper(session: Session, settings: Settings, deployment: str) -> Reaper:
     from agent.wiring import sandbox_provider
 
     return Reaper(
         sandbox_provider(settings),
         _Threads(session),
-        deployment=settings.deployment,
+        deployment=deployment,
         patience=Patience(
             idle=timedelta(seconds=settings.sandbox_idle_limit_s),
             human=timedelta(seconds=settings.sandbox_human_limit_s),
@@ -91,18 +110,14 @@ def _reaper(session: Session, settings: Settings) -> Reaper:
     )
 
 
-def _row(each: Verdict) -> tuple[str, str, str, str, str, Text, str]:
-    sandbox = each.sandbox
-    since = sandbox.started_at if sandbox.state == "running" else sandbox.end_at
-    return (
-        sandbox.sandbox_id,
-        sandbox.state,
-        sandbox.metadata.get("thread", ""),
-        sandbox.metadata.get("keep", ""),
-        _local(since),
-        Text(each.fate, _STYLES.get(each.fate, "")),
-        each.reason,
-    )
+def _show(screen: Screen, each: Verdict) -> None:
+    """Write two lines: what becomes of the sandbox and why, and whose it is."""
+    sandbox, fate = each.sandbox, Text(each.fate, _STYLES.get(each.fate, ""))
+    screen.line(Text.assemble(f"{sandbox.sandbox_id}  ", fate, f"  {each.reason}"))
+    thread, graph, keep = (sandbox.metadata.get(name, "?") for name in ("thread", "graph", "keep"))
+    since = sandbox.end_at if sandbox.state == "paused" else sandbox.started_at
+    whose = f"    thread {thread}  {graph}  keep={keep}  {sandbox.state} since {_local(since)}"
+    screen.line(whose, "dim")
 
 
 def _local(moment: datetime) -> str:

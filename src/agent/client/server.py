@@ -9,7 +9,7 @@ import httpx  # what langgraph-sdk is built on
 from langgraph_sdk.client import LangGraphClient
 
 from agent.client.driver import Driver
-from agent.client.errors import Where, explained
+from agent.client.errors import NotFoundError, Where, explained
 from agent.client.events import Interrupt
 from agent.client.standing import ThreadStanding, standing
 
@@ -132,6 +132,15 @@ class Server:
         with explained(Where(self.url, thread_id)):
             thread = await self._client.threads.get(thread_id)
         return str((thread.get("metadata") or {}).get("graph_id") or "")
+
+    async def deployment(self) -> str | None:
+        """Return the name of the deployment this server is; None where it does not say."""
+        try:
+            with explained(Where(self.url)):
+                said: Mapping[str, Any] = await self._client.http.get("/deployment")
+        except NotFoundError:
+            return None
+        return str(said["deployment"])
 
     async def standing(self, thread_id: str) -> ThreadStanding:
         """Say whether anything works on a thread, or waits for a human."""

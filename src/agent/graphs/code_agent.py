@@ -12,7 +12,7 @@ from agent.artifacts.middleware import ArtifactsMiddleware
 from agent.context import Context
 from agent.models import ModelMiddleware, placeholder_model
 from agent.sandbox.middleware import SandboxMiddleware
-from agent.sandbox.pausing import PauseWhenAsked
+from agent.sandbox.watch import RunWatch
 from agent.settings import Settings
 from agent.tools import Limits, file_tools, python_tool, shell_tool
 from agent.tools.events import ToolEventsMiddleware
@@ -64,7 +64,7 @@ def code_agent(
         checkpointer=checkpointer,
         store=store,
         name="agent",
-    ).with_config(callbacks=[PauseWhenAsked(manager)])
+    ).with_config(callbacks=[RunWatch(manager)])
 
 
 graph = code_agent(Settings.from_env())

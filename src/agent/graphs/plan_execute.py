@@ -7,7 +7,7 @@ from langgraph.graph import END, START, StateGraph
 from agent.context import Context
 from agent.repair.nodes import RepairNodes
 from agent.repair.state import RepairInput, RepairState
-from agent.sandbox.pausing import PauseWhenAsked
+from agent.sandbox.watch import RunWatch
 from agent.settings import Settings
 from agent.wiring import sandbox_manager
 
@@ -60,5 +60,5 @@ graph = (
     .add_conditional_edges("verify", after_verify)
     .add_edge("summarize", END)
     .compile(name="plan_execute")
-    .with_config(recursion_limit=MAX_VISITS, callbacks=[PauseWhenAsked(_manager)])
+    .with_config(recursion_limit=MAX_VISITS, callbacks=[RunWatch(_manager)])
 )

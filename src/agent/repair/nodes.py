@@ -25,7 +25,6 @@ from agent.sandbox.live import box
 from agent.sandbox.manager import Acquired, SandboxManager
 from agent.sandbox.notices import announce
 from agent.sandbox.owners import owner_of
-from agent.sandbox.pausing import Undoing
 from agent.sandbox.policy import SandboxPolicy
 from agent.sandbox.provider import Box, CommandResult
 from agent.settings import Settings
@@ -39,7 +38,7 @@ Node = TypeVar("Node", bound=Callable[..., Coroutine[Any, Any, Update]])
 
 
 def lasting(body: Node) -> Node:
-    """Let a node outlast the loss of its sandbox, and clean up after a rollback.
+    """Let a node outlast the loss of its sandbox.
 
     A node whose sandbox turns out to be gone starts again in a new one, which is prepared from state; the
     manager ends this after two creations in a run.
@@ -47,12 +46,11 @@ def lasting(body: Node) -> Node:
 
     @functools.wraps(body)
     async def node(self: "RepairNodes", state: RepairState, runtime: Runtime[Context]) -> Update:
-        with self._undoing.of(runtime):
-            while True:
-                try:
-                    return await body(self, state, runtime)
-                except SandboxGoneError:
-                    continue
+        while True:
+            try:
+                return await body(self, state, runtime)
+            except SandboxGoneError:
+                continue
 
     return cast(Node, node)
 
@@ -69,7 +67,6 @@ class RepairNodes:
         self._settings = settings
         self._manager = manager
         self._executor = Executor(settings)
-        self._undoing = Undoing(manager)
 
     @lasting
     async def bootstrap(self, state: RepairState, runtime: Runtime[Context]) -> Update:

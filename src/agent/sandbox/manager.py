@@ -105,6 +105,8 @@ class SandboxManager:
             SandboxError: none could be had; an existing one is untouched.
         """
         run = self._runs.of(owner.run)
+        if sandbox_id:
+            run.recorded.add(sandbox_id)
         held = run.held.get(sandbox_id)
         if held is not None and not held.gone:
             return Acquired(held, "cached")
@@ -144,20 +146,29 @@ class SandboxManager:
             for sandbox_id in list(run.held):
                 await self._requests.pause(run, sandbox_id)
 
-    async def undo(self, run_id: str) -> None:
-        """End the sandboxes a run created and no state names: it was taken back. Never raises.
+    def recorded(self, owner: Owner, acquired: Acquired) -> None:
+        """Note that the sandbox's id is on its way into state: later turns will find it there."""
+        self._runs.of(owner.run).recorded.add(acquired.sandbox_id)
+
+    async def undo(self, run_id: str, *, unrecorded_only: bool = False) -> None:
+        """End the sandboxes that a run created and no state names: it was taken back. Never raises.
 
         Those it merely used belong to the thread, whose earlier state still names them.
+
+        Args:
+            run_id: the run.
+            unrecorded_only: state is kept, so that what it names is kept too.
         """
         run = self._runs.known(run_id)
         self._runs.forget(run_id)
         if run is None:
             return
+        ending = run.made - run.recorded if unrecorded_only else run.made
         # Noted before the first request: a run that goes on from the same state does not adopt them.
-        self._runs.doomed |= run.made
-        for sandbox_id in sorted(run.made):
+        self._runs.doomed |= ending
+        for sandbox_id in sorted(ending):
             await self._requests.kill(sandbox_id)
-        self._runs.doomed -= run.made
+        self._runs.doomed -= ending
 
     async def setup_done(self, acquired: Acquired, policy: SandboxPolicy | None = None) -> None:
         """Cut the internet that a sandbox had for its set-up."""

@@ -18,8 +18,7 @@ from agent.context import Context
 from agent.sandbox.history import repaired
 from agent.sandbox.manager import Acquired, SandboxManager
 from agent.sandbox.notices import LOSS, LOST_IN_CALL, announce, notice
-from agent.sandbox.owners import owner_of
-from agent.sandbox.pausing import Undoing
+from agent.sandbox.owners import Owner, owner_of
 from agent.sandbox.policy import SandboxPolicy
 
 
@@ -60,7 +59,6 @@ class SandboxMiddleware(AgentMiddleware[SandboxState, Any, Any]):
     def __init__(self, manager: SandboxManager) -> None:
         super().__init__()
         self._manager = manager
-        self._undoing = Undoing(manager)
 
     async def abefore_agent(self, state: SandboxState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Fix the run's policy, and make the sandbox or connect to the one in state."""
@@ -76,9 +74,9 @@ class SandboxMiddleware(AgentMiddleware[SandboxState, Any, Any]):
         }
         if policy.start == "lazy":
             return update
-        with self._undoing.of(runtime):
-            acquired = await self._manager.acquire(owner, state.get("sandbox_id", ""), policy)
+        acquired = await self._manager.acquire(owner, state.get("sandbox_id", ""), policy)
         announce(runtime, acquired)
+        self._manager.recorded(owner, acquired)
         loss = LOSS if acquired.how == "replaced" else ""
         return update | {"sandbox_id": acquired.sandbox_id, "sandbox_loss": Overwrite(loss)}
 
@@ -88,8 +86,7 @@ class SandboxMiddleware(AgentMiddleware[SandboxState, Any, Any]):
         if loss := request.state.get("sandbox_loss", ""):
             prompt = request.system_message.text if request.system_message else ""
             changes["system_message"] = SystemMessage(f"{prompt}\n\n{loss}".strip())
-        with self._undoing.of(request.runtime):
-            result: ModelCallResult[Any] = await handler(request.override(**changes))
+        result: ModelCallResult[Any] = await handler(request.override(**changes))
         return result
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Any) -> ToolMessage | Command[Any]:
@@ -103,21 +100,24 @@ class SandboxMiddleware(AgentMiddleware[SandboxState, Any, Any]):
             return await handler(request)  # type: ignore[no-any-return]
         known = request.state.get("sandbox_id", "")
         policy = SandboxPolicy.from_state(request.state.get("sandbox_policy"))
-        with self._undoing.of(request.runtime, recorded=bool(known)):
-            acquired = await self._acquire(request, known, policy)
-            result = await self._call(request, handler, acquired)
-            if acquired.handle.gone:
-                acquired = await self._acquire(request, acquired.sandbox_id, policy)
-                result = _told(result, request) if acquired.how == "replaced" else result
+        acquired = await self._acquire(request, known, policy)
+        result = await self._call(request, handler, acquired)
+        if acquired.handle.gone:
+            acquired = await self._acquire(request, acquired.sandbox_id, policy)
+            result = _told(result, request) if acquired.how == "replaced" else result
         if acquired.sandbox_id == known or not isinstance(result, ToolMessage):
             return result
+        self._manager.recorded(self._owner(request), acquired)
         update = {"messages": [result], "sandbox_id": acquired.sandbox_id}
         return Command(update=update | ({"sandbox_loss": LOSS} if acquired.how == "replaced" else {}))
+
+    def _owner(self, request: ToolCallRequest) -> Owner:
+        return owner_of(request.runtime, turn=request.state.get("sandbox_turn", ""))
 
     async def _acquire(
         self, request: ToolCallRequest, sandbox_id: str, policy: SandboxPolicy | None
     ) -> Acquired:
-        owner = owner_of(request.runtime, turn=request.state.get("sandbox_turn", ""))
+        owner = self._owner(request)
         # Without an id: a lazy start, or a call that was interrupted before its sandbox reached state.
         acquired = await self._manager.acquire(owner, sandbox_id, policy, again=not sandbox_id)
         announce(request.runtime, acquired)

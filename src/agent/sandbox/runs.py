@@ -17,6 +17,8 @@ class Run:
     life: Life = field(default_factory=Life)
     made: set[str] = field(default_factory=set)
     """Sandboxes this run created; only these may it end when it is rolled back."""
+    recorded: set[str] = field(default_factory=set)
+    """Sandboxes whose ids state holds, to this process's knowledge."""
     held: dict[str, Handle] = field(default_factory=dict)
     """Live handles this run made or checked, by id; these are paused when a human is asked."""
     made_by_task: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))

@@ -13,7 +13,7 @@ from langgraph.types import Command, interrupt
 from agent.context import Context
 from agent.sandbox.middleware import SandboxMiddleware
 from agent.sandbox.notices import LOST_IN_CALL
-from agent.sandbox.pausing import PauseWhenAsked
+from agent.sandbox.watch import RunWatch
 from agent.scripted.model import ScriptedChatModel
 from agent.tools import run_command, run_python
 from server.sandbox.conftest import MakeManager
@@ -89,7 +89,7 @@ async def test_a_question_pauses_and_the_answer_goes_on_in_the_same_sandbox(
         middleware=[SandboxMiddleware(manager)],
         context_schema=Context,
         checkpointer=InMemorySaver(),
-    ).with_config(callbacks=[PauseWhenAsked(manager)])
+    ).with_config(callbacks=[RunWatch(manager)])
     first = await agent.ainvoke({"messages": [HumanMessage("go")]}, CONFIG, context=Context(keep="thread"))
     assert first["__interrupt__"][0].value == "well?"
     (info,) = await alive(sandboxes, thread="middleware")

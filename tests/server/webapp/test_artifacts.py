@@ -122,4 +122,6 @@ def test_every_route_of_the_app_is_guarded() -> None:
     for route in app.routes:
         assert isinstance(route, Route)
         guard = getattr(route.endpoint, "guarded_by", "")
-        assert re.match(r"signature for \w+|right to \w+ the thread", guard), route.path
+        assert re.match(r"signature for \w+|right to \w+ the thread|the server's authentication", guard), (
+            route.path
+        )

@@ -1,0 +1,59 @@
+"""What happens to a run from outside, and what becomes of its sandbox then."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+from uuid import UUID
+
+from langgraph.callbacks import GraphCallbackHandler, GraphInterruptEvent
+
+from agent.sandbox.manager import SandboxManager
+
+
+class RunWatch(GraphCallbackHandler):
+    """Bound to an exported graph: `graph.with_config(callbacks=[RunWatch(manager)])`.
+
+    - A human is asked: the sandbox is paused at once. LangGraph awaits this once per interrupt, after
+      parallel calls have ended, wherever the interrupt was raised. A tool wrapper would not do: siblings may
+      still run, and another middleware's interrupt passes it.
+    - The run fails: the sandbox is paused too; the thread's next turn may want what is in it.
+    - The run is rolled back: state forgets the run, and with it the id; what the run made is ended.
+    - The run is cancelled: what it made is ended where its id never reached state. All else stays as it is,
+      since the next run may have begun in it already. So it does when a server shuts down, which runs the
+      same run again later.
+
+    Only the root of a run is told why it was cancelled: nodes and tools see a sentinel of LangGraph's.
+    Without a run id, as in a process that gives none, the sandbox is left to its lease.
+    """
+
+    def __init__(self, manager: SandboxManager) -> None:
+        super().__init__()
+        self._manager = manager
+        self._endings: set[asyncio.Task[None]] = set()
+
+    async def on_interrupt(self, event: GraphInterruptEvent) -> None:
+        """Pause what the run is connected to; failing to never breaks the interrupt."""
+        if event.run_id is not None:
+            await self._manager.rest(str(event.run_id))
+
+    async def on_chain_error(
+        self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **_: Any
+    ) -> None:
+        """Pause or end what the run is connected to, as the class says."""
+        if parent_run_id is not None:
+            return
+        if not isinstance(error, asyncio.CancelledError):
+            await self._manager.rest(str(run_id))
+            return
+        # The server's own classes; their module is not one to import from.
+        match type(error.args[0]).__name__ if error.args else "":
+            case "UserRollback":
+                self._begin(self._manager.undo(str(run_id)))
+            case "UserInterrupt":
+                self._begin(self._manager.undo(str(run_id), unrecorded_only=True))
+
+    def _begin(self, ending: Coroutine[Any, Any, None]) -> None:
+        # A task of its own: this one is being cancelled, and may be cancelled again while it waits.
+        task = asyncio.create_task(ending)
+        self._endings.add(task)
+        task.add_done_callback(self._endings.discard)
