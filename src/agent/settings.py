@@ -169,7 +169,7 @@ class Settings(BaseModel):
     sandbox_idle_limit_s: int = Field(
         86_400,
         alias="SANDBOX_IDLE_LIMIT",
-        ge=60,
+        ge=0,
         le=31_536_000,
         description="For `sandbox-agent sandboxes sweep`: a sandbox that was kept for its thread is ended "
         "when it has been paused for so long, in seconds.",
@@ -177,7 +177,7 @@ class Settings(BaseModel):
     sandbox_human_limit_s: int = Field(
         604_800,
         alias="SANDBOX_HUMAN_LIMIT",
-        ge=60,
+        ge=0,
         le=31_536_000,
         description="The same for one whose thread waits for a human's answer, in seconds.",
     )

@@ -33,6 +33,19 @@ def test_settings_report_every_wrong_value_at_once() -> None:
     assert sorted(line.split("=")[0] for line in lines) == sorted(env)
 
 
+def test_settings_pass_on_only_variables_that_are_set_and_harmless() -> None:
+    """A name that is not set, is none, or is a key to the deployment itself stops the start."""
+    env = {"TOKEN": "t", "REGION": "r", "E2B_API_KEY": "k"}
+    assert Settings.from_env(env | {"SANDBOX_ENVS": "TOKEN, REGION"}).envs == ["TOKEN", "REGION"]
+    for names, problem in {
+        "TOKEN,MISSING": "MISSING is not set",
+        "TO KEN": "'TO KEN' is none",
+        "TOKEN,E2B_API_KEY": "E2B_API_KEY stays in the server",
+    }.items():
+        with pytest.raises(SettingsError, match=problem):
+            Settings.from_env(env | {"SANDBOX_ENVS": names})
+
+
 def test_settings_never_show_a_key() -> None:
     """Keys are shown neither by the settings nor by an error about another value."""
     env = {"OPENAI_API_KEY": "sk-secret", "E2B_API_KEY": "e2b_secret"}
