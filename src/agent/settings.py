@@ -267,13 +267,16 @@ class Settings(BaseModel):
         return self.public_url or self.served_at
 
     @classmethod
-    def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
+    def from_env(
+        cls, env: Mapping[str, str] | None = None, *, defaults: Mapping[str, str] | None = None
+    ) -> Self:
         """Read and validate the settings.
 
         An empty variable counts as not set, as `.env` files leave them.
 
         Args:
             env: the variables to read; default the process's environment.
+            defaults: variables that count only where `env` has none of that name.
 
         Returns:
             The validated settings.
@@ -281,7 +284,7 @@ class Settings(BaseModel):
         Raises:
             SettingsError: some values cannot be used; one line a variable, with what is allowed.
         """
-        source = os.environ if env is None else env
+        source = {**(defaults or {}), **(os.environ if env is None else env)}
         aliases = [field.alias or name for name, field in cls.model_fields.items()]
         try:
             settings = cls.model_validate(

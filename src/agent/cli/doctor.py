@@ -19,8 +19,8 @@ from rich.text import Text
 from agent.cli import exits
 from agent.cli.local_run import can_isolate
 from agent.cli.processes import LocalServerError
+from agent.cli.project import find_config
 from agent.cli.screen import Screen
-from agent.cli.servers import find_config
 from agent.cli.session import Session
 from agent.client import ClientError
 

@@ -11,6 +11,7 @@ from agent.cli import exits
 if TYPE_CHECKING:
     from agent.cli.screen import Screen
     from agent.cli.session import Session
+    from agent.client import ClientError
 
 
 class Terminated(KeyboardInterrupt):
@@ -54,21 +55,47 @@ def connected(
     headers = _headers(header or [])
 
     def connect() -> int:
+        from agent.cli.project import settings_here
         from agent.cli.session import Session
-        from agent.client import ClientError, UnreachableError
-        from agent.settings import Settings
+        from agent.client import ClientError
 
         screen = screen_for(json=json)
-        with Session.to(Settings.from_env(), server, headers) as session:
+        with Session.to(settings_here(), server, headers) as session:
             try:
                 return work(screen, session)
             except ClientError as exc:
                 screen.error(str(exc))
-                if isinstance(exc, UnreachableError):
-                    screen.line("`sandbox-agent serve` starts a server; --server names another.")
+                if json:
+                    from agent.cli.jsonl import JsonView
+
+                    JsonView().error(exc)
+                if hint := _hint(exc):
+                    screen.line(hint)
                 return exits.PLATFORM
 
     guarded(connect)
+
+
+def _hint(exc: "ClientError") -> str:
+    """Return what to type next after an error, where a command of ours helps."""
+    from agent.client import BusyError, NotFoundError, RefusedError, StreamLostError, UnreachableError
+
+    thread = exc.where.thread_id
+    match exc:
+        case BusyError() if thread:
+            return (
+                f"`sandbox-agent resume {thread}` watches that run, `sandbox-agent cancel {thread}` stops it."
+            )
+        case NotFoundError():
+            return "`sandbox-agent threads` lists what the server has."
+        case RefusedError(status_code=401 | 403):
+            return "LANGGRAPH_API_KEY sets the key, --header another header."
+        case StreamLostError() if thread:
+            return f"`sandbox-agent resume {thread}` goes on with it."
+        case UnreachableError():
+            again = f" `sandbox-agent resume {thread}` goes on with the thread." if thread else ""
+            return f"`sandbox-agent serve` starts a server; --server names another.{again}"
+    return ""
 
 
 def screen_for(*, json: bool = False) -> "Screen":

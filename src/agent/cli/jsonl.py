@@ -7,14 +7,15 @@ import sys
 from typing import Any, TextIO
 
 from agent.cli.screen import Busy
-from agent.client import Event, Update
+from agent.client import ClientError, Event, Update
 
 
 class JsonView:
     """Writes each event as `{"event": "<kind>", …}` and flushes it.
 
     The kinds are the names of the client's event classes in snake case: `started`, `token`, `progress`,
-    `tests`, `tool_event`, `sandbox_notice`, `update`, `custom`, `interrupted`, `finished`, `failed`.
+    `tests`, `tool_event`, `artifact`, `sandbox_notice`, `update`, `custom`, `reconnecting`, `interrupted`,
+    `finished`, `failed`.
 
     Args:
         file: default the standard output.
@@ -32,6 +33,11 @@ class JsonView:
             self.write("update", {"node": event.node})
         else:
             self.write(_snake(type(event).__name__), _plain(event))
+
+    def error(self, exc: ClientError) -> None:
+        """Write why the following ended before the run did: `{"event": "error", "kind": "busy_error", …}`."""
+        fields = {"kind": _snake(type(exc).__name__), "message": exc.problem, "next_step": exc.next_step}
+        self.write("error", fields | dataclasses.asdict(exc.where))
 
     def write(self, kind: str, fields: dict[str, Any]) -> None:
         """Write one object of a kind."""

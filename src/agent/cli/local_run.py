@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from agent.cli.processes import LocalServerError
-from agent.cli.servers import E2BLocal, LangGraphDev, ServerOptions, find_config
+from agent.cli.project import find_config
+from agent.cli.servers import E2BLocal, LangGraphDev, ServerOptions
 
 
 class LocalRun:

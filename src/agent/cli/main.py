@@ -73,7 +73,7 @@ def demo(
     """Repair a small broken project end to end, on servers that are started and stopped for it.
 
     Needs no key and no network: sandboxes run in e2b-local and the model plays a script, unless E2B_API_KEY,
-    or MODEL with its key, are set.
+    or MODEL with its key, are set for it. Reads no .env, so that keys kept there are never spent by accident.
     """
 
     def work() -> int:
@@ -267,9 +267,9 @@ def doctor(server: ServerOption = None, header: HeaderOption = None) -> None:
 
     def work(screen: "Screen", session: "Session") -> int:
         from agent.cli.doctor import run_doctor
-        from agent.settings import Settings
+        from agent.cli.project import settings_here
 
-        return run_doctor(screen, Settings.from_env(), session)
+        return run_doctor(screen, settings_here(), session)
 
     connected(work, server, header)
 

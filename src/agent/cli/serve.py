@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from agent.cli import exits
 from agent.cli.local_run import LocalRun, can_isolate
 from agent.cli.processes import LocalServerError
+from agent.cli.project import dotenv, find_config
 from agent.cli.screen import Screen
-from agent.cli.servers import dotenv, find_config, is_free
+from agent.cli.servers import is_free
 
 if TYPE_CHECKING:
     from agent.settings import Settings
@@ -28,10 +29,12 @@ def run_serve(screen: Screen, *, port: int, jobs: int, wanted: Collection[str], 
     Returns:
         The exit code, when a server does not come up or ends by itself.
     """
+    from agent.settings import Settings
+
     try:
         config = find_config(Path.cwd())
         variables = dotenv(config)
-        settings = _settings(variables)
+        settings = Settings.from_env(defaults=variables)
         own = settings.e2b_api_key is None
         _refuse(port, needs_isolation=own and isolated)
         arguments = [f"--n-jobs-per-worker={jobs}"]
@@ -56,14 +59,6 @@ def run_serve(screen: Screen, *, port: int, jobs: int, wanted: Collection[str], 
     except LocalServerError as exc:
         screen.error(str(exc))
     return exits.PLATFORM
-
-
-def _settings(variables: dict[str, str]) -> "Settings":
-    """Return the settings as the server will see them: the process's own variables before those of .env."""
-    from agent.settings import Settings
-
-    file, process = Settings.from_env(variables), Settings.from_env()
-    return file.model_copy(update={name: getattr(process, name) for name in process.model_fields_set})
 
 
 def _refuse(port: int, *, needs_isolation: bool) -> None:

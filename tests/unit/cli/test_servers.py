@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from agent.cli.processes import LocalServerError
-from agent.cli.servers import E2BLocal, LangGraphDev, absolute_config, find_config, program
+from agent.cli.project import absolute_config, find_config
+from agent.cli.servers import E2BLocal, LangGraphDev, program
 
 
 def test_absolute_config_makes_paths_absolute_and_drops_env(tmp_path: Path) -> None:
