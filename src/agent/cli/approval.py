@@ -1,25 +1,52 @@
-"""Ask a human about a plan, and word the answer as the graph expects it."""
+"""Ask a human about what a graph wants to do."""
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from agent.cli.plan_edit import edited
+from rich.padding import Padding
+from rich.syntax import Syntax
+
+from agent.cli.editing import edited_call, edited_plan
+from agent.cli.questions import (
+    Action,
+    Answer,
+    Decision,
+    actions,
+    answer,
+    approval,
+    edition,
+    rejection,
+    response,
+)
 from agent.cli.repair_text import plan_table
 from agent.cli.screen import Screen
 from agent.client import Interrupt
 
-Answer = dict[str, Any]
 Decide = Callable[[Sequence[Interrupt]], dict[str, Answer] | None]
 
-_WORDS = {"approve": "[y]es", "edit": "[e]dit", "reject": "[n]o"}
-_ANSWERS = {"y": "approve", "yes": "approve", "e": "edit", "edit": "edit", "n": "reject", "no": "reject"}
+# In the order of the prompt.
+_WORDS = {"approve": "[y]es", "edit": "[e]dit", "reject": "[n]o", "respond": "[r]espond instead"}
+_ANSWERS = {
+    "y": "approve",
+    "yes": "approve",
+    "e": "edit",
+    "edit": "edit",
+    "n": "reject",
+    "no": "reject",
+    "r": "respond",
+    "respond": "respond",
+}
+_LANGUAGES = {"code": "python", "command": "bash"}
 
 
 def asked(screen: Screen) -> Decide:
     """Return a decider that asks on the screen; only an explicit yes approves."""
 
-    def decide(questions: Sequence[Interrupt]) -> dict[str, Answer]:
-        return {question.id: _ask(screen, question.value) for question in questions}
+    def decide(questions: Sequence[Interrupt]) -> dict[str, Answer] | None:
+        answers = {question.id: _ask(screen, question.value) for question in questions}
+        known = {name: given for name, given in answers.items() if given is not None}
+        return known or None
 
     return decide
 
@@ -31,7 +58,19 @@ def automatic(screen: Screen, reason: str) -> Decide:
         for question in questions:
             show_question(screen, question.value)
             screen.line(f"  Approved automatically: {reason}", "yellow")
-        return {question.id: approve(question.value) for question in questions}
+        return {question.id: answer(question.value, approval) for question in questions}
+
+    return decide
+
+
+def rejected(screen: Screen, words: str) -> Decide:
+    """Return a decider that rejects everything with the same words."""
+
+    def decide(questions: Sequence[Interrupt]) -> dict[str, Answer]:
+        for question in questions:
+            show_question(screen, question.value)
+            screen.line(f"  Rejected: {words}", "yellow")
+        return {question.id: answer(question.value, lambda _: rejection(words)) for question in questions}
 
     return decide
 
@@ -46,83 +85,77 @@ def left_open(screen: Screen) -> Decide:
     return decide
 
 
-def approve(value: Any) -> Answer:
-    """Return the answer that approves everything asked, bound to what was shown."""
-    return _bound(value, [{"type": "approve"} for _ in _actions(value)])
-
-
-def reject(value: Any, words: str = "") -> Answer:
-    """Return the answer that rejects everything asked, with the reason in words if there is one."""
-    decision = {"type": "reject", "message": words} if words else {"type": "reject"}
-    return _bound(value, [dict(decision) for _ in _actions(value)])
-
-
-def edit(value: Any, arguments: Mapping[str, Any]) -> Answer:
-    """Return the answer that carries out the one action asked about with other arguments."""
-    (action,) = _actions(value)
-    changed = {"name": action.get("name"), "args": dict(arguments)}
-    return _bound(value, [{"type": "edit", "edited_action": changed}])
-
-
 def show_question(screen: Screen, value: Any) -> None:
-    """Show what is asked: a plan as a table, anything else by its description."""
-    iteration = value.get("iteration") if isinstance(value, Mapping) else None
-    screen.heading(f"Plan (try {iteration})" if isinstance(iteration, int) and iteration > 1 else "Plan")
-    for action in _actions(value):
-        arguments = action.get("args")
-        if isinstance(arguments, Mapping) and "steps" in arguments:
-            screen.line(f"  {arguments.get('summary', '')}")
-            screen.line()
-            screen.show(plan_table(arguments))
-            screen.line()
+    """Show what is asked: a plan as a table, code and commands as such, anything else as it came."""
+    asked_about = actions(value)
+    if not asked_about:
+        screen.heading("A question")
+        screen.line(f"  {json.dumps(value, ensure_ascii=False, default=str)}")
+        return
+    tried = value.get("iteration")
+    again = f" (try {tried})" if isinstance(tried, int) and tried > 1 else ""
+    screen.heading("Plan" + again if any(action.is_plan for action in asked_about) else "Approval needed")
+    for action in asked_about:
+        _show_action(screen, action)
+
+
+def _show_action(screen: Screen, action: Action) -> None:
+    if action.is_plan:
+        if summary := action.args.get("summary"):
+            screen.line(f"  {summary}")
+        screen.line()
+        screen.show(plan_table(action.args))
+        screen.line()
+        return
+    screen.line(f"  {action.name}", "cyan")
+    for name, value in action.args.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        if name in _LANGUAGES and screen.is_terminal:
+            shown = Syntax(
+                text, _LANGUAGES[name], theme="ansi_dark", background_color="default", word_wrap=True
+            )
+            screen.show(Padding(shown, (0, 0, 0, 4)))
+        elif "\n" in text or name in _LANGUAGES:
+            screen.indented(text, "    ")
         else:
-            screen.line(f"  {action.get('description') or action.get('name')}")
-    if not _actions(value):
-        screen.line(f"  {value}")
+            screen.line(f"    {name}: {text}")
+    if not action.args and action.description:
+        screen.indented(action.description, "    ")
 
 
-def _bound(value: Any, decisions: list[dict[str, Any]]) -> Answer:
-    answer: Answer = {"decisions": decisions}
-    if isinstance(value, Mapping) and value.get("plan_hash"):
-        answer["plan_hash"] = value["plan_hash"]
-    return answer
-
-
-def _actions(value: Any) -> list[Mapping[str, Any]]:
-    found = value.get("action_requests") if isinstance(value, Mapping) else None
-    return [action for action in found or [] if isinstance(action, Mapping)]
-
-
-def _title(value: Any) -> str:
-    return (
-        "Carry out this plan?"
-        if any("steps" in (a.get("args") or {}) for a in _actions(value))
-        else "Allow this?"
-    )
-
-
-def _allowed(value: Any) -> list[str]:
-    """Return which decisions every action asked about allows, in the order of the prompt."""
-    configs = value.get("review_configs") if isinstance(value, Mapping) else None
-    allowed = [set(config.get("allowed_decisions") or ()) for config in configs or []]
-    common = set.intersection(*allowed) if allowed else {"approve", "reject"}
-    if len(_actions(value)) != 1:
-        common -= {"edit"}
-    return [decision for decision in _WORDS if decision in common]
-
-
-def _ask(screen: Screen, value: Any) -> Answer:
+def _ask(screen: Screen, value: Any) -> Answer | None:
+    asked_about = actions(value)
     show_question(screen, value)
-    allowed = _allowed(value)
-    question = f"  {_title(value)} {', '.join(_WORDS[decision] for decision in allowed)}: "
+    if not asked_about:
+        screen.line("  It has no shape that can be answered here; answer it through the SDK.", "yellow")
+        return None
+    total = len(asked_about)
+    numbers = iter(range(1, total + 1))
+
+    def decide(action: Action) -> Decision:
+        number = next(numbers)
+        return _decision(screen, action, "" if total == 1 else f"{number} of {total}, {action.name}: ")
+
+    return answer(value, decide)
+
+
+def _decision(screen: Screen, action: Action, which: str) -> Decision:
+    allowed = [decision for decision in _WORDS if decision in action.allowed]
+    title = "Carry out this plan?" if action.is_plan else "Allow this?"
+    question = f"  {which}{title} {', '.join(_WORDS[decision] for decision in allowed)}: "
     while True:
-        decision = _ANSWERS.get(screen.ask(question).lower())
-        if decision not in allowed:
+        said = _ANSWERS.get(screen.ask(question).lower())
+        if said not in allowed:
             continue
-        if decision == "approve":
-            return approve(value)
-        if decision == "reject":
-            return reject(value, screen.ask("  Why not? (Enter to say nothing) "))
-        arguments = edited(screen, _actions(value)[0].get("args") or {})
+        if said == "approve":
+            return approval(action)
+        if said == "reject":
+            return rejection(screen.ask("  Why not? (Enter to say nothing) "))
+        if said == "respond":
+            if words := screen.ask("  What is its result to be? (Enter goes back) "):
+                return response(words)
+            continue
+        edit = edited_plan if action.is_plan else edited_call
+        arguments = edit(screen, action.args)
         if arguments is not None:
-            return edit(value, arguments)
+            return edition(action, arguments)

@@ -84,13 +84,14 @@ class Chat:
 
     def _turn(self, driver: Driver, message: str) -> int:
         stream = driver.start({"messages": [{"role": "user", "content": message}]})
-        return _code(self._follower(driver).follow(stream, "Thinking" if self._screen.is_terminal else ""))
+        return of_chat(self._follower(driver).follow(stream, "Thinking" if self._screen.is_terminal else ""))
 
     def _follower(self, driver: Driver) -> Follower:
         return Follower(self._session, driver, screen=self._screen, view=self._view, decide=self._decide)
 
 
-def _code(outcome: Outcome) -> int:
+def of_chat(outcome: Outcome) -> int:
+    """Return the exit code for how a run of `agent` ended."""
     if isinstance(outcome, Interrupted):
         return exits.FAILED
     if isinstance(outcome, Failed):

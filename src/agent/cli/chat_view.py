@@ -3,8 +3,6 @@
 import json
 import re
 import tempfile
-import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 from rich.padding import Padding
@@ -14,17 +12,8 @@ from agent.cli.screen import Busy, Screen
 from agent.cli.tool_view import arguments_line, result_digest
 from agent.client import Artifact, Event, Failed, Finished, SandboxNotice, Token, ToolEvent
 
-_IMAGES = {"image/png": ".png", "image/jpeg": ".jpg", "image/svg+xml": ".svg", "application/pdf": ".pdf"}
-_DOWNLOAD_S = 30
 _RESULT = re.compile(r"<result>\n(.*?)\n</result>", re.DOTALL)
 _ERROR = re.compile(r"<error>\n(.*?)\n</error>", re.DOTALL)
-
-
-def _fetched(url: str) -> bytes:
-    if not url.startswith(("http://", "https://")):  # the opener would read files of this machine, too
-        raise OSError("not an http address")
-    with urllib.request.urlopen(url, timeout=_DOWNLOAD_S) as answer:
-        return bytes(answer.read())
 
 
 class ChatView:
@@ -33,13 +22,9 @@ class ChatView:
     Args:
         screen: where to write.
         charts: folder for charts; default a new temporary one, made for the first chart.
-        fetch: gets the bytes behind a chart's address.
     """
 
-    def __init__(
-        self, screen: Screen, *, charts: Path | None = None, fetch: Callable[[str], bytes] = _fetched
-    ) -> None:
-        self._fetch = fetch
+    def __init__(self, screen: Screen, *, charts: Path | None = None) -> None:
         self._screen = screen
         self._charts = charts
         self._saved = 0
@@ -58,8 +43,6 @@ class ChatView:
                 self._token(event)
             case ToolEvent():
                 self._tool(event)
-            case Artifact():
-                self._artifact(event)
             case SandboxNotice(event="replaced"):
                 self._line(f"  sandbox: {event.message}", "yellow")
             case Failed():
@@ -69,6 +52,21 @@ class ChatView:
                 self._end_line()
             case _:
                 return
+
+    def takes(self, artifact: Artifact) -> bool:
+        """Fetch pictures and documents; data for programs stays on the server."""
+        return artifact.mime.startswith("image/") or artifact.mime == "application/pdf"
+
+    def take(self, artifact: Artifact, data: bytes) -> None:
+        """Save a chart, say where, and draw it where the terminal can."""
+        if self._charts is None:
+            self._charts = Path(tempfile.mkdtemp(prefix="sandbox-agent-charts-"))
+        self._charts.mkdir(parents=True, exist_ok=True)
+        self._saved += 1
+        path = self._charts / f"chart-{self._saved}{Path(artifact.name).suffix}"
+        path.write_bytes(data)
+        self._line(f"  chart: {path}", "green")
+        self._screen.picture(data)
 
     def _token(self, event: Token) -> None:
         if event.whole and event.message_id == self._message_id:
@@ -113,22 +111,6 @@ class ChatView:
             self._line(
                 f"    {digest}", "red" if digest.startswith(("error:", "exit_code", "timed")) else "dim"
             )
-
-    def _artifact(self, event: Artifact) -> None:
-        if event.mime not in _IMAGES or not event.url:
-            return
-        try:
-            data = self._fetch(event.url)
-        except OSError as exc:
-            self._line(f"  chart: {event.url} ({exc})", "yellow")
-            return
-        if self._charts is None:
-            self._charts = Path(tempfile.mkdtemp(prefix="sandbox-agent-charts-"))
-        self._charts.mkdir(parents=True, exist_ok=True)
-        self._saved += 1
-        path = self._charts / f"chart-{self._saved}{_IMAGES[event.mime]}"
-        path.write_bytes(data)
-        self._line(f"  chart: {path}", "green")
 
     def _line(self, text: str, style: str = "") -> None:
         self._quiet()

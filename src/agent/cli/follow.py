@@ -5,10 +5,11 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol
 
-from agent.cli.approval import Answer
+from agent.cli.questions import Answer
 from agent.cli.screen import Busy, Screen
 from agent.cli.session import Session
 from agent.client import (
+    Artifact,
     ClientError,
     Driver,
     Event,
@@ -34,6 +35,12 @@ class View(Protocol):
 
     def show(self, event: Event) -> None:
         """Show one event."""
+
+    def takes(self, artifact: Artifact) -> bool:
+        """Whether to fetch an artifact's bytes for this view."""
+
+    def take(self, artifact: Artifact, data: bytes) -> None:
+        """Show an artifact that was fetched."""
 
 
 class Decider(Protocol):
@@ -102,12 +109,16 @@ class Follower:
             ClientError: see `Driver.start`.
             Exception: what `watch` raised.
         """
+        answers: dict[str, Answer] | None = None
         while True:
             outcome = self._one_run(stream, doing)
-            if not isinstance(outcome, Interrupted):
+            refused = isinstance(outcome, Failed) and answers is not None and bool(outcome.pending)
+            if not isinstance(outcome, Interrupted) and not (refused and self._screen.can_ask):
                 return outcome
-            answers = self._answers(outcome)
-            if answers is None:
+            if refused:
+                self._screen.line("The answer was not taken; the question is still open.", "yellow")
+            before, answers = answers, self._answers(_open(outcome))
+            if answers is None or (refused and answers == before):  # it would be refused again
                 return outcome
             stream = self._driver.answer(answers, deadline_s=self._deadline_s)
             doing = "Going on with the answer"
@@ -151,13 +162,23 @@ class Follower:
                     self._screen.line("  The connection is back; nothing was lost.", "yellow")
                 broken = isinstance(event, Reconnecting)
                 self._view.show(event)
+                if isinstance(event, Artifact) and self._view.takes(event):
+                    await self._hand_over(event)
                 outcome = event
         assert isinstance(outcome, Interrupted | Finished | Failed), "a stream ends with an outcome"
         return outcome
 
-    def _answers(self, outcome: Interrupted) -> dict[str, Answer] | None:
+    async def _hand_over(self, artifact: Artifact) -> None:
         try:
-            return self._decide(outcome.interrupts)
+            data = await self._driver.artifact(artifact.name)
+        except ClientError as exc:
+            self._screen.line(f"  {artifact.title or artifact.name} could not be fetched: {exc}", "yellow")
+        else:
+            self._view.take(artifact, data)
+
+    def _answers(self, questions: Sequence[Interrupt]) -> dict[str, Answer] | None:
+        try:
+            return self._decide(questions)
         except KeyboardInterrupt as exc:
             if self._owned:
                 raise
@@ -198,6 +219,14 @@ class Follower:
             self._session.run(asyncio.wait_for(self._driver.cancel(), _CANCEL_S))
         except (ClientError, TimeoutError) as exc:
             self._screen.error(f"The run could not be cancelled: {exc or 'no answer'}")
+
+
+def _open(outcome: Outcome) -> Sequence[Interrupt]:
+    """Return the questions that an outcome leaves open."""
+    match outcome:
+        case Interrupted(interrupts=questions) | Failed(pending=questions):
+            return questions
+    return ()
 
 
 def _is_ctrl_c(interrupt: KeyboardInterrupt) -> bool:

@@ -7,7 +7,7 @@ import sys
 from typing import Any, TextIO
 
 from agent.cli.screen import Busy
-from agent.client import ClientError, Event, Update
+from agent.client import Artifact, ClientError, Event, Update
 
 
 class JsonView:
@@ -33,6 +33,13 @@ class JsonView:
             self.write("update", {"node": event.node})
         else:
             self.write(_snake(type(event).__name__), _plain(event))
+
+    def takes(self, artifact: Artifact) -> bool:
+        """Fetch nothing: the event names the artifact and its address."""
+        return False
+
+    def take(self, artifact: Artifact, data: bytes) -> None:
+        """Take nothing; see `takes`."""
 
     def error(self, exc: ClientError) -> None:
         """Write why the following ended before the run did: `{"event": "error", "kind": "busy_error", …}`."""

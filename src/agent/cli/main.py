@@ -152,6 +152,7 @@ def chat(
 def threads(
     limit: Annotated[int, typer.Option(help="How many of the newest to look at.", min=1, max=1000)] = 20,
     waiting: Annotated[bool, typer.Option("--waiting", help="Only those that wait for an answer.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Write one JSON object per thread.")] = False,
     server: ServerOption = None,
     header: HeaderOption = None,
 ) -> None:
@@ -160,15 +161,16 @@ def threads(
     def work(screen: "Screen", session: "Session") -> int:
         from agent.cli.threads import list_threads
 
-        return list_threads(screen, session, limit=limit, waiting=waiting)
+        return list_threads(screen, session, limit=limit, waiting=waiting, json=json)
 
-    connected(work, server, header)
+    connected(work, server, header, json=json)
 
 
 @app.command()
 def show(
     thread: ThreadArgument,
     diff: Annotated[bool, typer.Option("--diff", help="Only the diff, ready for `git apply`.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Write state and questions as one object.")] = False,
     server: ServerOption = None,
     header: HeaderOption = None,
 ) -> None:
@@ -177,9 +179,9 @@ def show(
     def work(screen: "Screen", session: "Session") -> int:
         from agent.cli.threads import show_thread
 
-        return show_thread(screen, session, thread, diff=diff)
+        return show_thread(screen, session, thread, diff=diff, json=json)
 
-    connected(work, server, header)
+    connected(work, server, header, json=json)
 
 
 @app.command(epilog=exits.HELP)
@@ -187,17 +189,22 @@ def resume(
     thread: ThreadArgument,
     model: ModelOption = "",
     yes: YesOption = False,
+    reject: Annotated[str, typer.Option(metavar="WORDS", help="Reject without asking, saying why.")] = "",
     json: JsonOption = False,
     verbose: VerboseOption = False,
     server: ServerOption = None,
     header: HeaderOption = None,
 ) -> None:
     """Answer what a thread waits for, or watch the run that works on it."""
+    if yes and reject:
+        raise typer.BadParameter("--yes approves; give one of the two", param_hint="--reject")
 
     def work(screen: "Screen", session: "Session") -> int:
-        from agent.cli.threads import resume as go_on
+        from agent.cli.repair import decider
+        from agent.cli.threads import Resumption
 
-        return go_on(screen, session, thread, model=model, yes=yes, verbose=verbose, json=json)
+        go_on = Resumption(screen, session, verbose=verbose, json=json)
+        return go_on(thread, decider(screen, yes=yes, no=reject), model=model)
 
     connected(work, server, header, json=json)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.cli import exits
-from agent.cli.approval import Decide, asked, automatic, left_open
+from agent.cli.approval import Decide, asked, automatic, left_open, rejected
 from agent.cli.follow import Follower, Left, View
 from agent.cli.jsonl import JsonView
 from agent.cli.pack import Packed, PackError, pack
@@ -75,10 +75,12 @@ def context(model: str) -> dict[str, Any]:
     return {"model": model} if model else {}
 
 
-def decider(screen: Screen, *, yes: bool) -> Decide:
-    """Return who answers the questions: `--yes`, the human, or nobody when there is no terminal."""
+def decider(screen: Screen, *, yes: bool, no: str = "") -> Decide:
+    """Return who answers the questions: `--yes`, `--reject`, the human, or nobody without a terminal."""
     if yes:
         return automatic(screen, "--yes was given.")
+    if no:
+        return rejected(screen, no)
     return asked(screen) if screen.can_ask else left_open(screen)
 
 

@@ -3,7 +3,7 @@
 from agent.cli.repair_text import diff_lines, report_lines
 from agent.cli.screen import Busy, Screen
 from agent.cli.tool_view import ToolView
-from agent.client import Event, Failed, Finished, Progress, SandboxNotice, Tests, Token, ToolEvent
+from agent.client import Artifact, Event, Failed, Finished, Progress, SandboxNotice, Tests, Token, ToolEvent
 
 # The plan's own heading comes with the question about it.
 _HEADINGS = {"bootstrap": "Tests before", "execute": "Steps", "verify": "Tests after"}
@@ -51,6 +51,13 @@ class RepairView:
                 self._screen.error(f"The run failed: {name}{event.message}")
             case _:
                 return
+
+    def takes(self, artifact: Artifact) -> bool:
+        """Fetch nothing: a repair is about text."""
+        return False
+
+    def take(self, artifact: Artifact, data: bytes) -> None:
+        """Take nothing; see `takes`."""
 
     def _progress(self, event: Progress) -> None:
         if self._busy is not None:

@@ -12,6 +12,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Column
 from rich.text import Text
 
+from agent.cli import pictures
+
 _LONGEST_MESSAGE = 60  # beside a spinner
 _PLAIN_WIDTH = 110  # for tables in logs; single lines are never broken there
 
@@ -35,6 +37,8 @@ class Screen:
         self.console = console or Console(highlight=False)
         self.is_terminal = self.console.is_terminal
         self.can_ask = (self.is_terminal and sys.stdin.isatty()) if ask is None else ask
+        self._asked_for_pictures = False
+        self._pictures: pictures.Protocol | None = None
         if not self.is_terminal:
             self.console.width = _PLAIN_WIDTH
 
@@ -42,6 +46,11 @@ class Screen:
         """Write one line; text is never read as markup."""
         shown = Text(text, style=style) if isinstance(text, str) else text
         self.console.print(shown, soft_wrap=not self.is_terminal)
+
+    def indented(self, text: str, margin: str, style: str = "") -> None:
+        """Write lines with a margin before each."""
+        for line in text.removesuffix("\n").split("\n"):
+            self.line(f"{margin}{line}", style)
 
     def show(self, renderable: RenderableType) -> None:
         """Write a table, a rule or another rich object."""
@@ -72,6 +81,20 @@ class Screen:
     def write(self, text: str, style: str = "") -> None:
         """Write a piece of a line."""
         self.console.print(Text(text, style=style), end="", soft_wrap=True)
+
+    def picture(self, data: bytes) -> None:
+        """Draw a picture, if the terminal can; it is asked once, before the first one."""
+        if not self.can_ask or self.console.is_dumb_terminal:
+            return
+        if not self._asked_for_pictures:
+            self._asked_for_pictures = True
+            with contextlib.suppress(OSError):
+                self._pictures = pictures.spoken(sys.stdin.fileno())
+        if self._pictures is not None:
+            cell = pictures.cell_width(sys.stdin.fileno())
+            drawn = pictures.drawn(data, self._pictures, columns=self.console.width - 4, cell=cell)
+            self.console.file.write(drawn)
+            self.console.file.flush()
 
     def busy(self, message: str) -> "Busy":
         """Show that something is going on while the block runs; says it once without a terminal."""

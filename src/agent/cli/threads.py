@@ -1,5 +1,6 @@
 """List threads, show one, go on with one, cancel its run."""
 
+import dataclasses
 from datetime import datetime
 from typing import Any
 
@@ -7,20 +8,24 @@ from rich.table import Table
 from rich.text import Text
 
 from agent.cli import exits
-from agent.cli.approval import show_question
+from agent.cli.approval import Decide, show_question
+from agent.cli.chat import of_chat
 from agent.cli.chat_view import ChatView
 from agent.cli.follow import Follower, Left, View
 from agent.cli.jsonl import JsonView
-from agent.cli.repair import GRAPH, context, decider, show_outcome
+from agent.cli.questions import actions
+from agent.cli.repair import GRAPH, context, show_outcome
 from agent.cli.repair_text import report_lines
 from agent.cli.repair_view import RepairView, show_result
 from agent.cli.screen import Screen
 from agent.cli.session import Session
-from agent.client import Driver, Failed, Finished, Interrupt, ThreadSummary
+from agent.client import Driver, Finished, Interrupt, ThreadSummary
 from agent.client.decode import message_text, test_report
 
 
-def list_threads(screen: Screen, session: Session, *, limit: int, waiting: bool) -> int:
+def list_threads(
+    screen: Screen, session: Session, *, limit: int, waiting: bool = False, json: bool = False
+) -> int:
     """Show the newest threads, and what each waits for.
 
     Args:
@@ -28,9 +33,14 @@ def list_threads(screen: Screen, session: Session, *, limit: int, waiting: bool)
         session: the connection.
         limit: how many to look at.
         waiting: only those that wait for an answer.
+        json: as objects, on the standard output.
     """
     found = session.run(session.server.threads(limit=limit))
     shown = [thread for thread in found if thread.pending or not waiting]
+    if json:
+        for thread in shown:
+            JsonView().write("thread", dataclasses.asdict(thread))
+        return exits.OK
     if not shown:
         screen.line("No thread waits for an answer." if waiting else "There are no threads.")
         return exits.OK
@@ -50,8 +60,7 @@ def _row(thread: ThreadSummary) -> tuple[Text, str, Text]:
 
 
 def _asks(question: Interrupt) -> str:
-    actions = question.value.get("action_requests") if isinstance(question.value, dict) else None
-    names = [str(action.get("name")) for action in actions or [] if isinstance(action, dict)]
+    names = [action.name for action in actions(question.value)]
     return "approval of " + ", ".join(names) if names else "an answer"
 
 
@@ -62,10 +71,17 @@ def _local_time(text: str) -> str:
         return text
 
 
-def show_thread(screen: Screen, session: Session, thread_id: str, *, diff: bool) -> int:
-    """Show what a thread has come to, or only its diff, ready for `git apply`."""
+def show_thread(
+    screen: Screen, session: Session, thread_id: str, *, diff: bool = False, json: bool = False
+) -> int:
+    """Show what a thread has come to, or only its diff, ready for `git apply`; `json` gives all of it."""
     driver = _driver(session, thread_id)
     values = session.run(driver.values())
+    if json:
+        asked = [dataclasses.asdict(question) for question in session.run(driver.pending())]
+        fields = {"thread_id": thread_id, "graph": driver.graph, "values": values, "pending": asked}
+        JsonView().write("state", fields)
+        return exits.OK
     if diff:
         text = str(values.get("diff") or "")
         screen.console.file.write(text)
@@ -105,36 +121,59 @@ def _show_messages(screen: Screen, messages: list[Any]) -> None:
             screen.line(f"{'you' if message['type'] == 'human' else 'agent'}> {text}")
 
 
-def resume(
-    screen: Screen, session: Session, thread_id: str, *, model: str, yes: bool, verbose: bool, json: bool
-) -> int:
-    """Go on with a thread: answer what it waits for, or watch the run it is in."""
-    driver = _driver(session, thread_id)
-    driver.context = context(model)
-    view: View
-    if json:
-        view = JsonView()
-    else:
-        view = RepairView(screen, verbose=verbose) if driver.graph == GRAPH else ChatView(screen)
-    decide = decider(screen, yes=yes)
-    follower = Follower(session, driver, screen=screen, view=view, decide=decide)
-    pending = session.run(driver.pending())
-    try:
-        if pending:
-            answers = decide(pending)
-            if answers is None:
-                screen.line("There is no terminal to answer on; --yes approves.", "yellow")
-                return exits.FAILED
-            outcome = follower.follow(driver.answer(answers), "Going on with the answer")
-        else:
-            outcome = follower.follow(driver.join(), "Watching the run")
-    except Left:
-        return exits.INTERRUPTED
-    if driver.graph == GRAPH:
-        return show_outcome(screen, outcome, thread_id)
-    if isinstance(outcome, Failed):
-        return exits.INTERRUPTED if outcome.status == "cancelled" else exits.PLATFORM
-    return exits.OK
+class Resumption:
+    """Goes on with threads: answers what they wait for, or watches the run they are in.
+
+    Args:
+        screen: where to write and ask.
+        session: the connection.
+        verbose: show tool output and the model's words too.
+        json: write events as objects instead.
+    """
+
+    def __init__(
+        self, screen: Screen, session: Session, *, verbose: bool = False, json: bool = False
+    ) -> None:
+        self._screen = screen
+        self._session = session
+        self._verbose = verbose
+        self._json = json
+
+    def __call__(self, thread_id: str, decide: Decide, *, model: str = "") -> int:
+        """Go on with one thread and return the exit code.
+
+        Args:
+            thread_id: the thread.
+            decide: answers what is asked.
+            model: chat model from here on; default the server's.
+        """
+        driver = _driver(self._session, thread_id)
+        driver.context = context(model)
+        follower = Follower(
+            self._session, driver, screen=self._screen, view=self._view(driver), decide=decide
+        )
+        pending = self._session.run(driver.pending())
+        try:
+            if pending:
+                answers = decide(pending)
+                if answers is None:
+                    self._screen.line("Not answered; --yes approves, --reject says no.", "yellow")
+                    return exits.FAILED
+                outcome = follower.follow(driver.answer(answers), "Going on with the answer")
+            else:
+                outcome = follower.follow(driver.join(), "Watching the run")
+        except Left:
+            return exits.INTERRUPTED
+        return show_outcome(self._screen, outcome, thread_id) if driver.graph == GRAPH else of_chat(outcome)
+
+    def _view(self, driver: Driver) -> View:
+        if self._json:
+            return JsonView()
+        return (
+            RepairView(self._screen, verbose=self._verbose)
+            if driver.graph == GRAPH
+            else ChatView(self._screen)
+        )
 
 
 def cancel(screen: Screen, session: Session, thread_id: str) -> int:

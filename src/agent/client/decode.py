@@ -86,17 +86,17 @@ def _custom(data: Any) -> Event:
             )
         case "tests":
             return Tests(_text(data, "phase"), test_report(data.get("report")))
-        case "sandbox":
-            return SandboxNotice(_text(data, "event"), _text(data, "sandbox_id"), _text(data, "message"))
-        case "artifact":
+        case "artifact" if data.get("name"):
             return Artifact(
-                mime=_text(data, "mime"),
                 name=_text(data, "name"),
-                url=_text(data, "url"),
-                title=_text(data, "title"),
+                mime=_text(data, "mime"),
                 size_bytes=int(data.get("size_bytes") or 0),
+                title=_text(data, "title"),
+                url=_text(data, "url"),
                 tool_call_id=_text(data, "tool_call_id"),
             )
+        case "sandbox":
+            return SandboxNotice(_text(data, "event"), _text(data, "sandbox_id"), _text(data, "message"))
         case "tool" if data.get("event") in _TOOL_EVENTS:
             return ToolEvent(
                 data["event"], _text(data, "name"), _text(data, "tool_call_id"), _tool_text(data)

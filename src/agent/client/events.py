@@ -104,10 +104,9 @@ class ToolEvent:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """Something a tool made besides text and the server keeps, such as a chart.
+    """A chart, a table or a file that a tool made; `Driver.artifact` fetches it.
 
-    `url` is signed and opens without a key until it expires; empty where the server does not know its public
-    address. `GET /artifacts/{thread_id}` lists fresh ones.
+    `url` opens in a browser until it expires; empty where the server does not know its own public address.
     """
 
     mime: str

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.cli.approval import approve, asked, automatic, reject
+from agent.cli.approval import automatic
 from agent.cli.demo import demo_model
 from agent.cli.exits import of_status
 from agent.cli.repair_text import diff_lines, plan_table, report_lines
@@ -46,26 +46,11 @@ def test_diff_keeps_every_line() -> None:
     assert [line.plain for line in diff_lines(diff)] == [f"  {line}" for line in diff[:-1].split("\n")]
 
 
-def test_only_an_explicit_yes_approves() -> None:
-    """Anything else is asked again; a no may carry words."""
-    sheet = Sheet("", "maybe", "YES")
-    assert asked(sheet)([Interrupt("i", QUESTION)]) == {"i": approve(QUESTION)}
-    assert sheet.answers == []
-    assert "Plan (try 2)" in sheet.text
-    answer = asked(Sheet("no", "too big"))([Interrupt("i", QUESTION)])
-    assert answer == {"i": reject(QUESTION, "too big")}
-
-
-def test_answers_are_bound_to_what_was_shown() -> None:
-    """One decision an action, and the hash of the plan that was on the screen."""
-    assert approve(QUESTION) == {"decisions": [{"type": "approve"}], "plan_hash": "ab"}
-    assert reject({"action_requests": [{}, {}]}) == {"decisions": [{"type": "reject"}, {"type": "reject"}]}
-
-
 def test_automatic_approval_is_announced() -> None:
     """Nobody has to guess who approved."""
     sheet = Sheet()
-    assert automatic(sheet, "--yes was given.")([Interrupt("i", QUESTION)]) == {"i": approve(QUESTION)}
+    answers = automatic(sheet, "--yes was given.")([Interrupt("i", QUESTION)])
+    assert answers == {"i": {"decisions": [{"type": "approve"}], "plan_hash": "ab"}}
     assert "Approved automatically: --yes was given." in sheet.text
 
 

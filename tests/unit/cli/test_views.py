@@ -23,17 +23,10 @@ from agent.client import (
 from support.sheet import Sheet
 
 
-def served(url: str) -> bytes:
-    """Return what a server has behind an address; one of them cannot be had."""
-    if url.endswith("gone"):
-        raise OSError("404")
-    return url.encode()
-
-
 def chat(tmp_path: Path, *events: Event) -> list[str]:
     """Return the lines a chat shows for some events."""
     sheet = Sheet()
-    view = ChatView(sheet, charts=tmp_path / "charts", fetch=served)
+    view = ChatView(sheet, charts=tmp_path / "charts")
     for event in events:
         view.show(event)
     return [line.rstrip() for line in sheet.text.splitlines()]
@@ -72,22 +65,23 @@ def test_chat_shows_an_error_by_its_first_line(tmp_path: Path) -> None:
 
 
 def test_chat_saves_charts_and_says_where(tmp_path: Path) -> None:
-    """One file a chart, fetched; what is no picture is passed over, what cannot be had is said."""
-    shown = chat(
-        tmp_path,
-        Artifact("text/html", "0.html", "http://server/0"),
-        Artifact("image/png", "1.png", "http://server/1"),
-        Artifact("image/png", "2.png", "http://server/gone"),
-        Artifact("image/png", "3.png"),
-        Artifact("image/svg+xml", "4.svg", "http://server/4"),
-    )
-    assert shown == [
-        f"  chart: {tmp_path}/charts/chart-1.png",
-        "  chart: http://server/gone (404)",
-        f"  chart: {tmp_path}/charts/chart-2.svg",
+    """One file a chart, under the ending of its kind; data for programs is not asked for."""
+    sheet = Sheet()
+    view = ChatView(sheet, charts=tmp_path / "charts")
+    chart, drawing = Artifact("image/png", "ab.png"), Artifact("image/svg+xml", "cd.svg")
+    assert [view.takes(each) for each in (chart, drawing, Artifact("application/json", "e.json"))] == [
+        True,
+        True,
+        False,
     ]
-    assert (tmp_path / "charts/chart-1.png").read_bytes() == b"http://server/1"
-    assert (tmp_path / "charts/chart-2.svg").read_bytes() == b"http://server/4"
+    view.take(chart, b"\x89PNG")
+    view.take(drawing, b"<svg/>")
+    assert [line.strip() for line in sheet.text.splitlines()] == [
+        f"chart: {tmp_path}/charts/chart-1.png",
+        f"chart: {tmp_path}/charts/chart-2.svg",
+    ]
+    assert (tmp_path / "charts/chart-1.png").read_bytes() == b"\x89PNG"
+    assert (tmp_path / "charts/chart-2.svg").read_bytes() == b"<svg/>"
 
 
 def test_chat_tells_of_a_lost_sandbox_and_of_a_failure(tmp_path: Path) -> None:

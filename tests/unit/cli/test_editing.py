@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from agent.cli.approval import asked, edit
-from agent.cli.plan_edit import as_yaml, edited, from_yaml
+from agent.cli.approval import asked
+from agent.cli.editing import as_yaml, edited_call, edited_plan, plan_of
 from agent.client import Interrupt
 from support.sheet import Sheet
 
@@ -34,13 +34,13 @@ def write(script: Path, body: str) -> None:
 
 def test_plan_survives_the_way_to_yaml_and_back() -> None:
     """Nothing is lost or renamed."""
-    assert from_yaml(as_yaml(PLAN)) == PLAN
+    assert plan_of(as_yaml(PLAN)) == PLAN
 
 
 def test_edited_plan_is_what_was_saved(editor: Path) -> None:
     """The change in the editor is the change in the answer."""
     write(editor, 'sed -i "s/swap/turn around/" "$1"; touch -d "+2 seconds" "$1"')
-    plan = edited(Sheet(), PLAN)
+    plan = edited_plan(Sheet(), PLAN)
     assert plan is not None
     assert plan["steps"][0]["change"] == "turn around: é"
 
@@ -48,7 +48,7 @@ def test_edited_plan_is_what_was_saved(editor: Path) -> None:
 def test_leaving_without_saving_goes_back_to_the_question(editor: Path) -> None:
     """Nothing was decided."""
     write(editor, "exit 0")
-    assert edited(Sheet(), PLAN) is None
+    assert edited_plan(Sheet(), PLAN) is None
 
 
 def test_broken_plan_is_named_and_edited_again(editor: Path) -> None:
@@ -56,23 +56,46 @@ def test_broken_plan_is_named_and_edited_again(editor: Path) -> None:
     swap = "if grep -q broken $1; then sed -i s/broken:/change:/ $1; else sed -i s/change:/broken:/ $1; fi"
     write(editor, f'{swap}\ntouch -d "+2 seconds" $1')
     sheet = Sheet("y")
-    assert edited(sheet, PLAN) == PLAN
+    assert edited_plan(sheet, PLAN) == PLAN
     assert "step 1 needs `file`, `change` and `reason`" in sheet.text
 
 
 @pytest.mark.parametrize("text", ["[", "summary: x", "summary: x\nsteps: []", "steps: [1]", "- a"])
-def test_from_yaml_refuses_what_is_no_plan(text: str) -> None:
+def test_plan_of_refuses_what_is_no_plan(text: str) -> None:
     """With a ValueError, whatever is wrong."""
-    with pytest.raises(ValueError, match=r"step|while parsing"):
-        from_yaml(text)
+    with pytest.raises(ValueError, match=r"step|while parsing|a name and a value"):
+        plan_of(text)
 
 
 def test_edit_is_offered_only_where_it_is_allowed(editor: Path) -> None:
     """The answer carries the edited action and the hash of the plan that was shown."""
     write(editor, 'sed -i "s/Fix it/Fix both/" "$1"; touch -d "+2 seconds" "$1"')
     answers = asked(Sheet("e"))([Interrupt("i", QUESTION)])
-    assert answers == {"i": edit(QUESTION, {**PLAN, "summary": "Fix both"})}
-    assert answers["i"]["decisions"][0]["edited_action"]["name"] == "execute_plan"
-    only = {**QUESTION, "review_configs": [{"allowed_decisions": ["approve", "reject"]}]}
+    action = {"name": "execute_plan", "args": {**PLAN, "summary": "Fix both"}}
+    assert answers == {"i": {"decisions": [{"type": "edit", "edited_action": action}], "plan_hash": "ab"}}
+    config = {"action_name": "execute_plan", "allowed_decisions": ["approve", "reject"]}
+    only = {**QUESTION, "review_configs": [config]}
     sheet = Sheet("e", "y")
-    assert asked(sheet)([Interrupt("i", only)])["i"]["decisions"] == [{"type": "approve"}]
+    assert asked(sheet)([Interrupt("i", only)]) == {
+        "i": {"decisions": [{"type": "approve"}], "plan_hash": "ab"}
+    }
+
+
+def test_arguments_of_a_call_are_edited_as_they_are_read(editor: Path) -> None:
+    """Code of several lines stands there as lines, not as one quoted text."""
+    write(
+        editor, """grep -q "^  print(1)$" $1 && sed -i "s/print(2)/print(3)/" $1; touch -d "+2 seconds" $1"""
+    )
+    code = "print(1)\nprint(2)\n"
+    assert edited_call(Sheet(), {"code": code, "limit_s": 5}) == {
+        "code": "print(1)\nprint(3)\n",
+        "limit_s": 5,
+    }
+
+
+def test_editor_that_fails_goes_back_to_the_question(editor: Path) -> None:
+    """Nothing was decided, and the variable that names the editor is said."""
+    write(editor, "exit 1")
+    sheet = Sheet()
+    assert edited_plan(sheet, PLAN) is None
+    assert "VISUAL or EDITOR" in sheet.text

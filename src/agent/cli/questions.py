@@ -1,0 +1,80 @@
+"""What a graph asks for, and the answers it takes: the shape that LangGraph's chat front ends share.
+
+A question's value is `{"action_requests": [{"name", "args", "description"}], "review_configs":
+[{"action_name", "allowed_decisions"}]}`, its answer `{"decisions": [‹one an action, in order›]}`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Decision = dict[str, Any]
+Answer = dict[str, Any]
+
+_USUAL = ("approve", "reject")  # where a question does not say what it allows
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing the graph wants to do, and which decisions on it are allowed."""
+
+    name: str
+    args: Mapping[str, Any]
+    description: str = ""
+    allowed: tuple[str, ...] = _USUAL
+
+    @property
+    def is_plan(self) -> bool:
+        """Whether it is a plan with steps."""
+        return isinstance(self.args.get("steps"), list)
+
+
+def actions(value: Any) -> list[Action]:
+    """Return what a question asks about; empty when it has another shape."""
+    found = value.get("action_requests") if isinstance(value, Mapping) else None
+    if not isinstance(found, Sequence) or isinstance(found, str):
+        return []
+    configs = value.get("review_configs") or []
+    allowed = {
+        str(config.get("action_name")): tuple(config.get("allowed_decisions") or _USUAL)
+        for config in configs
+        if isinstance(config, Mapping)
+    }
+    return [
+        Action(
+            name=str(action.get("name") or ""),
+            args=action["args"] if isinstance(action.get("args"), Mapping) else {},
+            description=str(action.get("description") or ""),
+            allowed=allowed.get(str(action.get("name")), _USUAL),
+        )
+        for action in found
+        if isinstance(action, Mapping)
+    ]
+
+
+def answer(value: Any, decide: Callable[[Action], Decision]) -> Answer:
+    """Return the answer with one decision an action, bound to the plan that was shown."""
+    made: Answer = {"decisions": [decide(action) for action in actions(value)]}
+    if isinstance(value, Mapping) and value.get("plan_hash"):
+        made["plan_hash"] = value["plan_hash"]
+    return made
+
+
+def approval(action: Action) -> Decision:
+    """Do it as asked."""
+    return {"type": "approve"}
+
+
+def rejection(words: str = "") -> Decision:
+    """Do not do it; `words` say why."""
+    return {"type": "reject", "message": words} if words else {"type": "reject"}
+
+
+def edition(action: Action, arguments: Mapping[str, Any]) -> Decision:
+    """Do it with other arguments."""
+    return {"type": "edit", "edited_action": {"name": action.name, "args": dict(arguments)}}
+
+
+def response(words: str) -> Decision:
+    """Do not do it: `words` are its result."""
+    return {"type": "respond", "message": words}
