@@ -58,6 +58,12 @@ class Context:
         description="Names of the variables that commands and code are given, among those the deployment "
         "passes on; empty means all of them.",
     )
+    ask_first: list[str] | None = Field(
+        default=None,
+        title="Ask first",
+        description="Tools whose calls a human approves before they run, such as run_command; more than the "
+        "deployment's, never fewer.",
+    )
     sandbox: SkipJsonSchema[Any] = Field(default=None, repr=False)
     """The live sandbox, an `e2b_code_interpreter.AsyncSandbox`.
 

@@ -59,10 +59,15 @@ _NEVER_PASSED = frozenset({"E2B_API_KEY", "ARTIFACT_KEY", "LANGGRAPH_API_KEY", "
 def _names(value: str) -> str:
     names = [name.strip() for name in value.split(",")]
     if wrong := [name for name in names if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)]:
-        raise ValueError(f"must be names of variables separated by commas, and {wrong[0]!r} is none")
-    if kept := sorted(_NEVER_PASSED.intersection(names)):
-        raise ValueError(f"{kept[0]} stays in the server: with it, code in a sandbox could act for you")
+        raise ValueError(f"must be names separated by commas, and {wrong[0]!r} is none")
     return ",".join(names)
+
+
+def _variables(value: str) -> str:
+    names = _names(value)
+    if kept := sorted(_NEVER_PASSED.intersection(names.split(","))):
+        raise ValueError(f"{kept[0]} stays in the server: with it, code in a sandbox could act for you")
+    return names
 
 
 def _long_enough(value: SecretStr) -> SecretStr:
@@ -160,7 +165,7 @@ class Settings(BaseModel):
         description="off, on, setup (only while a set-up command runs), or the hosts that can be reached, "
         "separated by commas. A run may ask for less, never for more.",
     )
-    sandbox_envs: Annotated[str, AfterValidator(_names)] = Field(
+    sandbox_envs: Annotated[str, AfterValidator(_variables)] = Field(
         "",
         alias="SANDBOX_ENVS",
         description="Names of this server's variables that commands and code in sandboxes are given, "
@@ -207,6 +212,12 @@ class Settings(BaseModel):
         alias="DEPLOYMENT",
         description="Name that marks this deployment's sandboxes, so that another deployment on the same key "
         "never touches them. Empty: a random one, kept in `.langgraph_api/deployment`.",
+    )
+    ask_first_tools: Annotated[str, AfterValidator(_names)] | None = Field(
+        None,
+        alias="ASK_FIRST",
+        description="Tools of `agent` whose calls a human approves before they run, separated by commas, "
+        "such as run_command,write_file. A run may add to them, never take away.",
     )
     public_url: HttpAddress | None = Field(
         None,
@@ -260,6 +271,11 @@ class Settings(BaseModel):
     def values_now(names: Iterable[str]) -> dict[str, str]:
         """Return what the environment says at this moment, for the names it has."""
         return {name: os.environ[name] for name in names if name in os.environ}
+
+    @property
+    def ask_first(self) -> list[str]:
+        """The names of the tools whose calls are approved first."""
+        return self.ask_first_tools.split(",") if self.ask_first_tools else []
 
     @property
     def public_address(self) -> str | None:

@@ -83,6 +83,23 @@ async def test_agent_tells_clients_of_each_tool_call(client: LangGraphClient) ->
     assert events[2]["text"].startswith("exit_code: 3")
 
 
+async def test_an_assistant_can_ask_before_a_tool_runs(client: LangGraphClient, sandboxes: E2BLocal) -> None:
+    """Asked once, in the front ends' shape; a wrong answer says what is expected; the right one runs it."""
+    assistant = await client.assistants.create("agent", context={"ask_first": ["run_command"]})
+    thread, agent = (await client.threads.create())["thread_id"], assistant["assistant_id"]
+    await client.runs.wait(thread, agent, input=human("Run `echo approved`"))
+    (question,) = (await client.threads.get_state(thread))["interrupts"]
+    assert [action["name"] for action in question["value"]["action_requests"]] == ["run_command"]
+    (info,) = await alive(sandboxes, thread=thread)
+    assert info.state.value == "paused"
+    for decisions, message in (([], "Answer with 1 decision"), ([{"type": "approve"}], None)):
+        answer = {"resume": {question["id"]: {"decisions": decisions}}}
+        state = await client.runs.wait(thread, agent, command=answer, raise_error=False)
+        assert (message or "") in str(state.get("__error__"))
+    assert "<stdout>\napproved\n</stdout>" in state["messages"][-2]["content"]
+    assert await alive(sandboxes, thread=thread) == []
+
+
 async def test_turns_of_one_thread_each_have_a_sandbox(client: LangGraphClient, sandboxes: E2BLocal) -> None:
     """After the first turn's sandbox was ended the second turn works, in one of its own."""
     thread = await client.threads.create()

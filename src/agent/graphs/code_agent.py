@@ -7,6 +7,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
 
+from agent.approvals import ApprovalsMiddleware
 from agent.artifacts.images import ImagesMiddleware
 from agent.artifacts.middleware import ArtifactsMiddleware
 from agent.context import Context
@@ -47,12 +48,14 @@ def code_agent(
     """
     limits = Limits.of(settings)
     manager = sandbox_manager(settings)
+    tools = [python_tool(limits), shell_tool(limits), *file_tools(limits)]
     return create_agent(
         placeholder_model(),
-        tools=[python_tool(limits), shell_tool(limits), *file_tools(limits)],
+        tools=tools,
         system_prompt=PROMPT,
         # From the outside in: a tool's result passes them from the last to the first.
         middleware=[
+            ApprovalsMiddleware(tools, ask_first=settings.ask_first),
             ModelMiddleware(settings),
             ImagesMiddleware(settings.model_images),
             ToolEventsMiddleware(),

@@ -1,0 +1,6 @@
+"""Asking a human before an agent's risky tool calls."""
+
+from agent.approvals.decisions import DECISIONS, Decision
+from agent.approvals.middleware import ApprovalsMiddleware
+
+__all__ = ["DECISIONS", "ApprovalsMiddleware", "Decision"]
