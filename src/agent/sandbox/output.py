@@ -1,6 +1,9 @@
-"""Collecting output of unknown length in bounded memory."""
+"""Taking in output of unknown length in bounded memory."""
 
+import re
 from collections import deque
+
+from agent.sandbox.provider import Spooled
 
 
 class BoundedText:
@@ -43,3 +46,51 @@ class BoundedText:
         if excess > 0:
             tail, dropped = tail[excess:], dropped + excess
         return f"{head}\n… {dropped} characters left out …\n{tail}"
+
+
+class Reception:
+    """One stream as a sandbox's spool passes it on: head, mark, tail (see `e2b/inside/spool.py`).
+
+    A program that prints the mark itself can only misstate how much it printed: where the whole is kept is
+    not read from it.
+
+    Args:
+        nonce: what makes the mark one of ours.
+        path: where the sandbox keeps the whole.
+        max_chars: the most that is held here, should the sandbox pass on more than it was told to.
+    """
+
+    def __init__(self, nonce: str, path: str, max_chars: int) -> None:
+        self._opening = f"\x1e{nonce} "
+        self._mark = re.compile(f"\x1e{nonce} (\\d+) (\\d+) (\\d+) ([01])\x1e")
+        self._path = path
+        self._kept = BoundedText(max_chars)
+        self._held = ""
+        self._marked = False
+
+    def add(self, piece: str) -> str:
+        """Take in the next piece; return what of it can be shown at once: no mark, and no tail after one."""
+        self._kept.add(piece)
+        if self._marked:
+            return ""
+        text = self._held + piece
+        shown, opening, _ = text.partition(self._opening)
+        self._marked = bool(opening)
+        self._held = "" if self._marked else _beginning_of(self._opening, at_end_of=shown)
+        return shown.removesuffix(self._held)
+
+    def end(self) -> tuple[str, Spooled | None]:
+        """Return the text without the mark, and what the mark told."""
+        text = self._kept.text()
+        found = self._mark.search(text)
+        if not found:
+            return text, None
+        total, left_out, kept, goes_on = map(int, found.groups())
+        gap = f"\n… {left_out} bytes left out …\n" if left_out else ""
+        spooled = Spooled(self._path, total, kept, bool(goes_on)) if kept or goes_on else None
+        return text[: found.start()] + gap + text[found.end() :].removeprefix("\ufffd"), spooled
+
+
+def _beginning_of(word: str, *, at_end_of: str) -> str:
+    """Return the longest beginning of a word that a text ends with."""
+    return next((word[:n] for n in range(len(word) - 1, 0, -1) if at_end_of.endswith(word[:n])), "")

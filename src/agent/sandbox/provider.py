@@ -16,6 +16,9 @@ from agent.sandbox.policy import SandboxPolicy
 OutputHandler = Callable[[Literal["stdout", "stderr"], str], Awaitable[None]]
 """Called with each piece of output as it arrives."""
 
+SHOWN_BYTES = 16_384
+"""How much output a caller shows that does not say otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class SandboxSpec:
@@ -58,6 +61,19 @@ class Handle(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Spooled:
+    """The file in the sandbox that holds the whole of something printed."""
+
+    path: str
+    total_bytes: int
+    """How much was printed."""
+    kept_bytes: int
+    """How much of it the file holds: less than all beyond 64 MB, or where the disk is full."""
+    goes_on: bool = False
+    """What the call left running in the background still prints to the file."""
+
+
+@dataclass(frozen=True, slots=True)
 class CommandResult:
     """How a shell command ended.
 
@@ -70,6 +86,8 @@ class CommandResult:
     stderr: str
     timed_out: bool = False
     duration_s: float = 0.0
+    spooled: Mapping[str, Spooled] = field(default_factory=dict)
+    """By the name of the stream: where the whole of one is kept that was too long for the caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +118,10 @@ class CodeResult:
     error: CodeError | None = None
     timed_out: bool = False
     duration_s: float = 0.0
+    spooled: Mapping[str, Spooled] = field(default_factory=dict)
+    """By `stdout`, `stderr`, or `result-1` and so on: where the whole is kept of what was too long."""
+    restarted: bool = False
+    """The kernel was started anew since the last cell, or by this one: variables and imports are lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +156,22 @@ class Box(Protocol):
         timeout_s: float,
         cwd: str | None = None,
         envs: Mapping[str, str] | None = None,
+        shown_bytes: int = SHOWN_BYTES,
         on_output: OutputHandler | None = None,
     ) -> CommandResult:
         """Run a command line in bash; a non-zero exit is a result.
 
-        At its limit, and when the caller is cancelled, all its processes are ended.
+        At its limit, and when the caller is cancelled, all its processes are ended. What it leaves running in
+        the background does not hold it back.
+
+        Args:
+            command: the command line.
+            timeout_s: its limit, in seconds.
+            cwd: the folder to run in; default the sandbox's home.
+            envs: variables besides those of the handle's `environment`.
+            shown_bytes: how much the caller will show of it; of more than that head and tail come back, a few
+                times as much, and the whole is kept in a file in the sandbox.
+            on_output: called with each piece as it arrives.
         """
 
     async def run_code(
@@ -147,11 +180,13 @@ class Box(Protocol):
         *,
         timeout_s: float,
         envs: Mapping[str, str] | None = None,
+        shown_bytes: int = SHOWN_BYTES,
         on_output: OutputHandler | None = None,
     ) -> CodeResult:
         """Run Python in the sandbox's kernel; variables stay for the next call.
 
-        At its limit, and when the caller is cancelled, the cell is interrupted.
+        At its limit, and when the caller is cancelled, the cell is interrupted. Arguments as of
+        `run_command`.
         """
 
     async def read_file(self, path: str) -> bytes:

@@ -114,11 +114,35 @@ async def test_the_environment_is_read_anew_and_kept_out_of_arguments(
     assert after.logs.stdout == ["None\n"]
 
 
-async def test_a_sandbox_that_does_not_start_a_command_in_time_is_called_so(
-    box: E2BBox, sandboxes: E2BLocal, monkeypatch: pytest.MonkeyPatch
+async def test_a_start_that_is_not_confirmed_is_asked_for_once_more(
+    box: E2BBox, handle: OwnedSandbox, sandboxes: E2BLocal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No answer is not a slow command (A24)."""
-    monkeypatch.setattr(box._sandbox.connection_config, "request_timeout", 0.3)
-    sandboxes.inject("delay", "process.Process/Start", seconds=2, times=1)
-    with pytest.raises(SandboxUnreachableError, match="did not start"):
+    """A request that was slow is sent again, and the command runs once (A24)."""
+    monkeypatch.setattr(handle.connection_config, "request_timeout", 0.5)
+    sandboxes.inject("delay", "process.Process/Start", seconds=1)
+    result = await box.run_command("echo ran | tee -a /tmp/runs", timeout_s=60)
+    assert (result.exit_code, result.stdout) == (0, "ran\n")
+    await asyncio.sleep(1)
+    assert await handle.files.read("/tmp/runs") == "ran\n"
+
+
+async def test_a_command_that_was_started_unheard_is_not_started_again(
+    box: E2BBox, handle: OwnedSandbox, sandboxes: E2BLocal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reply was late, not the command: the outcome is unknown, and it is neither repeated nor left."""
+    monkeypatch.setattr(handle.connection_config, "request_timeout", 0.5)
+    sandboxes.inject("late", "process.Process/Start", seconds=3)
+    result = await box.run_command("echo ran >> /tmp/unheard; exec sleep 3009", timeout_s=60)
+    assert (result.exit_code, result.timed_out) == (None, False)
+    assert await handle.files.read("/tmp/unheard") == "ran\n"
+    assert await sleepers(handle) == ""
+
+
+async def test_a_sandbox_that_does_not_respond_is_called_so(
+    box: E2BBox, handle: OwnedSandbox, sandboxes: E2BLocal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No answer, asked twice, is an error of the platform and not a slow command (A24)."""
+    monkeypatch.setattr(handle.connection_config, "request_timeout", 0.3)
+    sandboxes.inject("delay", "process.Process/Start", seconds=2, times=2)
+    with pytest.raises(SandboxUnreachableError, match="not responding"):
         await box.run_command("echo a", timeout_s=60)

@@ -10,7 +10,8 @@ from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 
 from agent.errors import SandboxError, SandboxGoneError
 from agent.sandbox.e2b.errors import translated
-from agent.sandbox.e2b.inside import END_TREE
+from agent.sandbox.e2b.inside import END_TREE, TAILS
+from agent.sandbox.e2b.streams import Streams
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ def new_tag() -> str:
     return secrets.token_hex(16)
 
 
-async def end_tree(sandbox: AsyncSandbox, tag: str, pid: int | None) -> bool:
+async def end_tree(sandbox: AsyncSandbox, tag: str, pid: int | None, streams: Streams | None = None) -> bool:
     """Kill every process of a command.
 
     E2B's daemon kills at a limit only the process it started, and a dropped stream leaves even that running.
@@ -37,6 +38,7 @@ async def end_tree(sandbox: AsyncSandbox, tag: str, pid: int | None) -> bool:
         sandbox: where the command runs.
         tag: the command's mark.
         pid: its first process, None where the start was never confirmed: then it is waited for a second.
+        streams: takes in the tails of what the command printed, of which only heads were passed on.
 
     Returns:
         Whether the sandbox says that nothing is left of it.
@@ -45,9 +47,16 @@ async def end_tree(sandbox: AsyncSandbox, tag: str, pid: int | None) -> bool:
         SandboxGoneError: the sandbox is no more, and the command with it.
     """
     given = f"tag={TAG}={tag} leader={pid or 'none'} patience={0 if pid else _PATIENCE}\n"
+    script = given + END_TREE
+    if streams:
+        script += f"base={streams.base} nonce={streams.nonce} half={streams.passed_bytes // 2}\n{TAILS}"
+    script += "\nexit $left"
     try:
         with translated():
-            await sandbox.commands.run(given + END_TREE, timeout=_LIMIT_S)
+            said = await sandbox.commands.run(script, timeout=_LIMIT_S)
+        if streams:
+            await streams.stdout(said.stdout)
+            await streams.stderr(said.stderr)
     except SandboxGoneError:
         raise
     except SandboxError as exc:

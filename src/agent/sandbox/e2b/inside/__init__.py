@@ -1,6 +1,32 @@
-"""Programs that run inside the sandbox, sent there as text; each works in any E2B template."""
+"""Programs that run inside the sandbox, sent there as text with each call that needs them.
 
+They lie here as files, so that they are read, checked and tested as all other code is. Nothing is installed
+in the sandbox; the Python ones need its template to have `python3`, which a code interpreter does.
+"""
+
+import hashlib
 from importlib.resources import files
 
-END_TREE = (files(__name__) / "end_tree.sh").read_text()
+
+def _text(name: str) -> str:
+    return (files(__name__) / name).read_text()
+
+
+def _python(*names: str) -> str:
+    """Return modules of this package as one program."""
+    lines = ["from __future__ import annotations"]
+    for name in names:
+        dropped = ("from __future__", f"from {__name__}.")
+        lines += [line for line in _text(f"{name}.py").splitlines() if not line.startswith(dropped)]
+    return "\n".join(lines)
+
+
+END_TREE = _text("end_tree.sh")
 """Bash that ends every process of a command; its head says which variables it needs."""
+COMMAND = _python("spool", "command")
+"""Runs a command line; arguments as those of its `main`."""
+TAILS = _text("tails.sh")
+"""Bash that prints the tails of what an ended command printed; its head says which variables it needs."""
+CELLS = _python("spool", "cells")
+"""Hooks a kernel; run as the module `CELLS_MODULE`, which then has `cells.run` and `cells.run_async`."""
+CELLS_MODULE = f"agent_cells_{hashlib.sha256(CELLS.encode()).hexdigest()[:8]}"

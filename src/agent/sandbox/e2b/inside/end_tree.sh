@@ -42,3 +42,4 @@ end_tree() {
     return 1
 }
 end_tree 2> /dev/null
+left=$?

@@ -1,0 +1,178 @@
+"""Runs a cell in the kernel and passes on in measure what it prints and displays.
+
+Sent with every cell, and kept by the kernel from the first on, since a kernel may be started anew at any
+time. The cell itself is run by IPython as ever: magics, the value of the last expression, tracebacks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from IPython import get_ipython
+
+from agent.sandbox.e2b.inside.spool import Stream
+
+CUT = ("text/plain", "text/markdown", "text/latex")
+"""Forms of a result that are of use in part; of others, too long ones are left out."""
+MAX_FORM_BYTES = 7_000_000
+"""Of a form that is passed on whole or not at all: an image of 5 MB as base64."""
+
+
+class Cells:
+    """Stands between the kernel and what its cells print and display."""
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.current: Cell | None = None
+        self.lock = threading.RLock()
+        publish, show = shell.display_pub.publish, shell.displayhook.write_format_data
+
+        def publish_bounded(data: Any, *args: Any, **more: Any) -> None:
+            publish(self.bounded(data, counted=not more.get("update")), *args, **more)
+
+        shell.display_pub.publish = publish_bounded
+        shell.displayhook.write_format_data = lambda data, *args: show(self.bounded(data), *args)
+        # What a program of the shell reads is at its end: IPython's own way gives it a terminal, and one that
+        # asks for something would wait for ever.
+        shell.system = self.system
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+
+    @contextlib.contextmanager
+    def hooked(self, cell: Cell) -> Iterator[None]:
+        """Give the cell what is written to the standard streams in here.
+
+        Anew for each cell, and from inside it: IPython puts a function of its own before a stream's while a
+        cell runs, and then puts back what was there.
+        """
+        kept = []
+        for name in ("stdout", "stderr"):
+            stream = getattr(sys, name)
+            kept.append((stream, stream.write))
+            cell.open_stream(name, stream.write)
+            stream.write = functools.partial(self.write, cell, name, stream.write)
+        self.shell._tee = lambda channel: contextlib.nullcontext()  # it keeps in memory all that is printed
+        try:
+            yield
+        finally:
+            del self.shell._tee
+            for stream, write in kept:
+                stream.write = write
+
+    def write(self, cell: Cell, name: str, original: Callable[[str], int], text: str) -> int:
+        """Stand in for a stream's own `write`; threads of the cell may call it at once."""
+        if not isinstance(text, str):
+            return original(text)
+        with self.lock:
+            cell.streams[name].take(text.encode("utf-8", "replace"))
+        return len(text)
+
+    def system(self, line: str) -> None:
+        """Run what follows a `!`."""
+        if line.rstrip().endswith("&"):
+            raise OSError("Background processes not supported.")
+        line = self.shell.var_expand(line, depth=1)
+        with subprocess.Popen(
+            ["bash", "-c", line], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ) as running:
+            try:
+                while data := running.stdout.read1(65536):  # type: ignore[union-attr]
+                    sys.stdout.write(data.decode("utf-8", "replace"))
+            except BaseException:
+                running.kill()
+                raise
+        self.shell.user_ns["_exit_code"] = running.returncode
+        if getattr(self.shell, "system_raise_on_error", False) and running.returncode:
+            raise subprocess.CalledProcessError(running.returncode, line)
+
+    def bounded(self, data: Any, counted: bool = True) -> Any:
+        """Return a result's forms, each within measure."""
+        cell = self.current
+        if cell is None:
+            return data
+        cell.results += counted
+        return {kind: cell.form(kind, value) for kind, value in data.items()}
+
+    @contextlib.contextmanager
+    def running(self, code: str, *measures: Any) -> Iterator[None]:
+        """Take in what is printed and displayed in here as one cell's."""
+        cell = self.current = Cell(*measures)
+        self.shell.history_manager.input_hist_parsed[-1:] = [code]  # and not the call of this program
+        try:
+            with self.hooked(cell):
+                yield
+        finally:
+            self.current = None
+            with self.lock:
+                for stream in cell.streams.values():
+                    stream.finish()
+
+    def run(self, code: str, *measures: Any) -> None:
+        """Run a cell."""
+        with self.running(code, *measures):
+            self.shell.run_cell(code, store_history=False)
+
+    async def run_async(self, code: str, *measures: Any) -> None:
+        """Run a cell that may await something at its top level."""
+        with self.running(code, *measures):
+            if (transformed := self.transformed_if_async(code)) is not None:
+                await self.shell.run_cell_async(code, store_history=False, transformed_cell=transformed)
+                return
+            # Around what may await, ipykernel lets an interruption only cancel what waits.
+            kept = signal.signal(signal.SIGINT, signal.default_int_handler)
+            try:
+                self.shell.run_cell(code, store_history=False)
+            finally:
+                signal.signal(signal.SIGINT, kept)
+
+    def transformed_if_async(self, code: str) -> str | None:
+        """Return the code as plain Python if IPython would run it asynchronously."""
+        try:
+            transformed = str(self.shell.transform_cell(code))
+        except Exception:
+            return None  # run as it is, it says what is wrong
+        return transformed if self.shell.should_run_async(code, transformed_cell=transformed) else None
+
+
+class Cell:
+    """What one cell prints and displays."""
+
+    def __init__(self, base: str, nonce: str, pass_bytes: int, spool_from: int) -> None:
+        self.base, self.nonce, self.pass_bytes, self.spool_from = base, nonce, pass_bytes, spool_from
+        self.results = 0
+        self.streams: dict[str, Stream] = {}
+
+    def open_stream(self, name: str, write: Callable[[str], object]) -> None:
+        """Pass on what is printed by way of `write`."""
+        self.streams[name] = self.stream(
+            name, self.pass_bytes, lambda data: write(data.decode("utf-8", "replace"))
+        )
+
+    def stream(self, name: str, pass_bytes: int, write: Callable[[bytes], object]) -> Stream:
+        """Return a stream with a file of its own."""
+        return Stream(f"{self.base}.{name}", self.nonce, pass_bytes, self.spool_from, write)
+
+    def form(self, kind: str, value: Any) -> Any:
+        """Return one form of a result: whole, head and tail, or only the mark that says what was left out."""
+        text = value if isinstance(value, str) else json.dumps(value, default=str)
+        whole = text.encode("utf-8", "replace")
+        if kind not in CUT and len(whole) <= MAX_FORM_BYTES:
+            return value
+        passed: list[bytes] = []
+        name = f"result-{self.results}" + ("" if kind == "text/plain" else "." + kind.split("/")[-1])
+        stream = self.stream(name, self.pass_bytes if kind in CUT else 0, passed.append)
+        stream.take(whole)
+        stream.finish()
+        return b"".join(passed).decode("utf-8", "replace")
+
+
+sys.modules[__name__] = types.SimpleNamespace(cells=Cells(get_ipython()))  # type: ignore[assignment]

@@ -1,0 +1,112 @@
+"""Cells behave as in any notebook, and end when they must."""
+
+import asyncio
+
+import pytest
+
+from agent.sandbox.e2b.box import E2BBox
+
+
+@pytest.mark.parametrize(
+    ("code", "printed", "value"),
+    [
+        ("x = 20\nx + 1", "", "21"),
+        ("import asyncio\nawait asyncio.sleep(0)\nprint('a')\n'b'", "a\n", "b"),
+        ("%%bash\necho from bash", "from bash\n", None),
+        ("!echo shell", "shell\n", None),
+        ("import os; os.system('echo child')", "child\n", "0"),
+        ("In[-1]", "", "In[-1]"),
+        ("for n in range(3):\n    print(n)", "0\n1\n2\n", None),
+        ("async def f():\n    return 5\nf.__name__", "", "f"),
+    ],
+)
+async def test_a_cell_works_as_in_a_notebook(box: E2BBox, code: str, printed: str, value: str | None) -> None:
+    """Magics, shell lines, top-level await and the last expression are IPython's own."""
+    result = await box.run_code(code, timeout_s=60)
+    assert result.error is None
+    assert (result.stdout, result.stderr) == (printed, "")
+    assert [rich.data["text/plain"] for rich in result.results] == ([value] if value is not None else [])
+
+
+async def test_an_error_names_the_line_of_the_cell(box: E2BBox) -> None:
+    """Line numbers are the model's own; nothing of what runs the cell is in the traceback."""
+    result = await box.run_code("a = 1\n\ndef f():\n    return a / 0\n\nf()", timeout_s=60)
+    assert result.error is not None
+    assert (result.error.name, result.error.value) == ("ZeroDivisionError", "division by zero")
+    assert "line 6" in result.error.traceback
+    assert "line 4" in result.error.traceback
+    assert "agent_cells" not in result.error.traceback
+    syntax = await box.run_code("x = 1\ny = = 2", timeout_s=60)
+    assert syntax.error is not None
+    assert syntax.error.name == "SyntaxError"
+    assert "line 2" in syntax.error.traceback
+
+
+async def test_charts_and_tables_come_in_order(box: E2BBox) -> None:
+    """Two figures and a table in one cell: two images and HTML, as they were displayed (A29)."""
+    code = """
+import matplotlib.pyplot as plt, pandas as pd
+plt.plot([1, 2]); plt.show()
+display(pd.DataFrame({'a': [1, 2]}))
+plt.plot([2, 1]); plt.show()
+"""
+    result = await box.run_code(code, timeout_s=60)
+    kinds = ["image/png" in rich.data or ("text/html" in rich.data and "table") for rich in result.results]
+    assert kinds == [True, "table", True]
+
+
+@pytest.mark.parametrize("waits", ["", "await asyncio.sleep(0)\n"])
+async def test_a_runaway_cell_is_interrupted_and_the_next_one_works(box: E2BBox, waits: str) -> None:
+    """The limit is kept, variables are kept, whether or not the cell awaits something (A23)."""
+    await box.run_code("import asyncio; kept = 1", timeout_s=60)
+    endless = "'await'\n" if not waits else "await asyncio.sleep(60)\n"
+    result = await box.run_code(f"{waits}{endless}while True: pass", timeout_s=1)
+    assert result.timed_out
+    assert result.duration_s < 4
+    following = await box.run_code("print(kept)", timeout_s=60)
+    assert (following.stdout, following.restarted) == ("1\n", False)
+
+
+async def test_a_cell_that_cannot_be_interrupted_costs_the_variables_and_says_so(
+    box: E2BBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel is started anew for the next cell, which is told of it (A23)."""
+    monkeypatch.setattr("agent.sandbox.e2b.cells._PROBE_S", 1)
+    stubborn = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
+    assert (await box.run_code(stubborn, timeout_s=1)).timed_out
+    following = await box.run_code("print('works')", timeout_s=60)
+    assert (following.stdout, following.restarted) == ("works\n", True)
+    assert not (await box.run_code("1", timeout_s=60)).restarted
+
+
+async def test_a_kernel_that_died_between_cells_is_noticed(box: E2BBox) -> None:
+    """The service starts another without a word; its count of cells gives it away."""
+    await box.run_code("import os, threading; x = 1", timeout_s=60)
+    died = await box.run_code("os._exit(1)", timeout_s=60)
+    assert died.restarted
+    await box.run_code("import os, threading", timeout_s=60)
+    await box.run_code("threading.Timer(0.05, os._exit, [1]).start()", timeout_s=60)
+    await asyncio.sleep(0.5)
+    assert (await box.run_code("1", timeout_s=60)).restarted
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["input('well? ')", "!read x && echo got $x", "import subprocess; subprocess.run(['cat'], check=True)"],
+)
+async def test_code_that_asks_for_input_does_not_wait(box: E2BBox, code: str) -> None:
+    """In the kernel nothing can be typed: a question fails, and a program reads the end (A35)."""
+    async with asyncio.timeout(5):
+        result = await box.run_code(code, timeout_s=60)
+    assert not result.timed_out
+    if "input" in code:
+        assert result.error is not None
+        assert result.error.name == "StdinNotImplementedError"
+
+
+async def test_a_command_that_asks_for_input_does_not_wait(box: E2BBox) -> None:
+    """Its standard input is at its end (A35)."""
+    async with asyncio.timeout(5):
+        result = await box.run_command("python3 -c 'input()'", timeout_s=60)
+    assert result.exit_code == 1
+    assert "EOFError" in result.stderr

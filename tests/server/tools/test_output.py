@@ -1,0 +1,132 @@
+"""What is printed is bounded where it is printed, and kept whole there."""
+
+import asyncio
+import gc
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from agent.sandbox.e2b.box import E2BBox, OwnedSandbox
+
+PAGE_KB = 4
+
+
+def resident_kb() -> int:
+    """Return the memory this process holds."""
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_KB
+
+
+LINES = "for n in range(400_000): print('line', n, '.' * 40)"
+"""About 21 MB."""
+FEWER = LINES.replace("400_000", "20_000")
+
+
+async def test_twenty_megabytes_of_a_command_stay_in_the_sandbox(box: E2BBox, handle: OwnedSandbox) -> None:
+    """Head and tail come back, the whole lies in a file, and this process does not grow (A31, A32)."""
+    await box.run_command("echo warm", timeout_s=60)
+    before = resident_kb()
+    result = await box.run_command(f'python3 -c "{LINES}"; echo late >&2', timeout_s=60)
+    assert resident_kb() - before < 4 * 1024
+    assert (result.exit_code, result.stderr) == (0, "late\n")
+    assert result.stdout.startswith("line 0 ")
+    assert result.stdout.endswith(f"line 399999 {'.' * 40}\n")
+    assert len(result.stdout.encode()) < 140_000
+    file = result.spooled["stdout"]
+    assert file.total_bytes == file.kept_bytes > 20_000_000
+    assert f"… {file.total_bytes - 131_072} bytes left out …" in result.stdout
+    size = await handle.commands.run(f"wc -c < {file.path}")
+    assert int(size.stdout) == file.total_bytes
+
+
+async def test_twenty_megabytes_of_a_cell_stay_in_the_sandbox(box: E2BBox, handle: OwnedSandbox) -> None:
+    """As of a command, though the SDK itself keeps all that a cell sends (A31, A32)."""
+    await box.run_code("print('warm')", timeout_s=60)
+    before = resident_kb()
+    result = await box.run_code(LINES, timeout_s=60)
+    assert resident_kb() - before < 4 * 1024
+    assert result.error is None
+    assert result.stdout.startswith("line 0 ")
+    assert result.stdout.endswith(f"line 399999 {'.' * 40}\n")
+    file = result.spooled["stdout"]
+    size = await handle.commands.run(f"wc -c < {file.path}")
+    assert int(size.stdout) == file.total_bytes > 20_000_000
+
+
+@pytest.mark.parametrize("where", ["command", "cell"])
+async def test_one_line_of_five_megabytes_survives(box: E2BBox, where: str) -> None:
+    """No line break is needed, and no character of several bytes is cut in half."""
+    code = "print('€' * 1_700_000)"
+    result = (
+        await box.run_command(f'python3 -c "{code}"', timeout_s=60)
+        if where == "command"
+        else await box.run_code(code, timeout_s=60)
+    )
+    head, gap, tail = result.stdout.partition("\n… ")
+    assert set(head) == {"€"}
+    assert gap
+    assert set(tail.split("…\n", 1)[1].rstrip("\n")) == {"€"}
+    assert result.spooled["stdout"].total_bytes == 5_100_001
+
+
+async def test_a_long_result_of_a_cell_is_cut_and_kept(box: E2BBox, handle: OwnedSandbox) -> None:
+    """The value of the last expression is bounded as what is printed is."""
+    result = await box.run_code("display('small')\n'x' * 5_000_000", timeout_s=60)
+    assert len(result.results[1].data["text/plain"]) < 140_000
+    file = result.spooled["result-2"]
+    head = await handle.commands.run(f"head -c 5 {file.path}; wc -c < {file.path}")
+    assert head.stdout == "'xxxx5000002\n"
+
+
+async def test_little_output_leaves_no_file(box: E2BBox, handle: OwnedSandbox) -> None:
+    """What is shown whole anyway is not written to the disk."""
+    result = await box.run_command("echo a; echo b >&2", timeout_s=60)
+    assert result.spooled == {}
+    assert (await box.run_code("print(1)", timeout_s=60)).spooled == {}
+
+
+async def test_a_timed_out_command_still_shows_its_last_words(box: E2BBox) -> None:
+    """The tail is fetched by the request that ends the command."""
+    result = await box.run_command(f'python3 -c "{FEWER}"; echo last; exec sleep 60', timeout_s=5)
+    assert result.timed_out
+    assert result.stdout.startswith("line 0 ")
+    assert result.stdout.endswith("last\n")
+    assert result.spooled["stdout"].total_bytes > 800_000
+
+
+async def test_a_timed_out_cell_still_shows_its_last_words(box: E2BBox) -> None:
+    """The kernel keeps what it printed, for a request after the interruption."""
+    result = await box.run_code(f"{FEWER}\nprint('last')\nwhile True: pass", timeout_s=5)
+    assert result.timed_out
+    assert result.stdout.endswith("last\n")
+
+
+async def test_a_program_left_in_the_background_does_not_hold_a_command_back(
+    box: E2BBox, handle: OwnedSandbox
+) -> None:
+    """The result comes at once; what the program prints later is in the file that the result names."""
+    result = await box.run_command("(sleep 1; echo later; sleep 0.5) & echo now", timeout_s=30)
+    assert (result.exit_code, result.stdout) == (0, "now\n")
+    assert result.duration_s < 1
+    file = result.spooled["stdout"]
+    assert file.goes_on
+    async with asyncio.timeout(10):
+        while "later" not in (text := await handle.files.read(file.path)):
+            pass
+    assert text == "now\nlater\n"
+
+
+async def test_output_arrives_while_a_call_runs_and_without_marks(box: E2BBox) -> None:
+    """Both streams are heard live, and what is internal to the spool is never shown."""
+    heard: list[tuple[str, str]] = []
+
+    async def hear(stream: Literal["stdout", "stderr"], piece: str) -> None:
+        heard.append((stream, piece))
+
+    await box.run_command("echo a; sleep 0.2; echo b >&2; seq 1 100000", timeout_s=60, on_output=hear)
+    await box.run_code("for n in range(100_000): print(n)", timeout_s=60, on_output=hear)
+    assert heard[0] == ("stdout", "a\n")
+    assert ("stderr", "b\n") in heard
+    assert not any("\x1e" in piece for _, piece in heard)
+    assert sum(len(piece) for _, piece in heard) < 140_000
