@@ -13,6 +13,7 @@ from agent.cli.tool_view import arguments_line, result_digest
 from agent.client import Artifact, Event, Failed, Finished, SandboxNotice, Token, ToolEvent
 
 _RESULT = re.compile(r"<result>\n(.*?)\n</result>", re.DOTALL)
+_PICTURE = re.compile(r"\[(image/|application/pdf)")  # it is shown or saved itself
 _ERROR = re.compile(r"<error>\n(.*?)\n</error>", re.DOTALL)
 
 
@@ -102,8 +103,9 @@ class ChatView:
 
     def _end(self, event: ToolEvent) -> None:
         result, error = _RESULT.search(event.text), _ERROR.search(event.text)
-        if result:
-            self._line(_indented(result[1], at_start=True), "dim")
+        shown = [line for line in result[1].splitlines() if not _PICTURE.match(line)] if result else []
+        if shown:
+            self._line(_indented("\n".join(shown), at_start=True), "dim")
         if error:
             self._line(_indented(error[1].splitlines()[0], at_start=True), "red")
         digest = "" if result or error else result_digest(event.text)

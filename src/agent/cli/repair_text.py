@@ -39,7 +39,7 @@ def plan_table(plan: Mapping[str, Any]) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", leading=1)
     table.add_column("", justify="right", style="bold cyan")
     table.add_column("File", overflow="fold")
-    table.add_column("Change and reason")
+    table.add_column("Change and reason", overflow="fold")
     steps = plan.get("steps")
     for number, step in enumerate(steps if isinstance(steps, Sequence) else (), start=1):
         what = Text.assemble(str(step.get("change", "")), "\n", (str(step.get("reason", "")), "dim"))

@@ -45,6 +45,8 @@ class Screen:
     def line(self, text: str | Text = "", style: str = "") -> None:
         """Write one line; text is never read as markup."""
         shown = Text(text, style=style) if isinstance(text, str) else text
+        if self.is_terminal and shown.cell_len > self.console.width:
+            shown = _hanging(shown, self.console)
         self.console.print(shown, soft_wrap=not self.is_terminal)
 
     def indented(self, text: str, margin: str, style: str = "") -> None:
@@ -150,6 +152,15 @@ class Busy:
         """Show a passing detail beside the message, such as the last line of output."""
         if self._progress is not None and self._task is not None:
             self._progress.update(self._task, detail=escape(text))
+
+
+def _hanging(text: Text, console: Console) -> Text:
+    """Break a line by words; what follows keeps its margin and stands a little further in."""
+    margin = min(len(text.plain) - len(text.plain.lstrip(" ")), console.width // 2)
+    lines = text[margin:].wrap(console, max(10, console.width - margin - 2), overflow="fold")
+    for line in lines:
+        line.rstrip()
+    return Text(f"\n{' ' * (margin + 2)}").join([Text(" " * margin) + lines[0], *lines[1:]])
 
 
 def _short(message: str) -> str:

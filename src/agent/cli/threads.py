@@ -1,9 +1,11 @@
 """List threads, show one, go on with one, cancel its run."""
 
 import dataclasses
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -21,6 +23,8 @@ from agent.cli.screen import Screen
 from agent.cli.session import Session
 from agent.client import Driver, Finished, Interrupt, ThreadSummary
 from agent.client.decode import message_text, test_report
+
+_TABLE_WIDTH = 105  # narrower, a table would cut the ids
 
 
 def list_threads(
@@ -44,13 +48,27 @@ def list_threads(
     if not shown:
         screen.line("No thread waits for an answer." if waiting else "There are no threads.")
         return exits.OK
+    screen.show(_table(shown) if screen.console.width >= _TABLE_WIDTH else _blocks(shown))
+    return exits.OK
+
+
+def _table(threads: Sequence[ThreadSummary]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for column in ("Thread", "Graph", "Status", "Changed", "Waits for"):
         table.add_column(column, no_wrap=column != "Waits for")
-    for thread in shown:
+    for thread in threads:
         table.add_row(thread.thread_id, thread.graph, *_row(thread))
-    screen.show(table)
-    return exits.OK
+    return table
+
+
+def _blocks(threads: Sequence[ThreadSummary]) -> Group:
+    """Give each thread two lines: an id that is cut cannot be copied."""
+    shown: list[Text] = []
+    for thread in threads:
+        status, changed, asked = _row(thread)
+        shown.append(Text(thread.thread_id))
+        shown.append(Text.assemble("  ", thread.graph or "-", "  ", status, f"  {changed}  ", asked))
+    return Group(*shown)
 
 
 def _row(thread: ThreadSummary) -> tuple[Text, str, Text]:

@@ -1,12 +1,16 @@
 """What the command line writes: plans, reports, diffs and tool calls."""
 
+import io
+
 import pytest
+from rich.console import Console
 
 from agent.cli.approval import automatic
 from agent.cli.demo import demo_model
 from agent.cli.exits import of_status
 from agent.cli.repair_text import diff_lines, plan_table, report_lines
 from agent.cli.repair_view import RepairView, show_result
+from agent.cli.screen import Screen
 from agent.cli.tool_view import arguments_line, result_digest
 from agent.client import Failed, Finished, Interrupt, Progress, TestReport, Token, ToolEvent
 from agent.settings import Settings
@@ -30,6 +34,21 @@ def test_report_says_how_the_suite_ended(report: TestReport, first: str) -> None
     """The verdict comes first, then each failing test."""
     lines = [line.plain.strip() for line in report_lines(report)]
     assert lines == [first, *report.failing]
+
+
+def test_long_line_keeps_its_margin() -> None:
+    """On a terminal words are not cut, and what follows stands further in; elsewhere a line stays one."""
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, width=24, color_system=None)
+    Screen(console, ask=False).line("    one two three four tests/a_very_long_name.py::test")
+    assert file.getvalue().splitlines() == [
+        "    one two three four",
+        "      tests/a_very_long_",
+        "      name.py::test",
+    ]
+    sheet = Sheet()
+    sheet.line(f"  {'word ' * 100}end")
+    assert len(sheet.text.splitlines()) == 1
 
 
 def test_plan_is_shown_as_it_is_written() -> None:
