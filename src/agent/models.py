@@ -9,9 +9,10 @@ from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResp
 from langchain.agents.middleware.types import ModelCallResult
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
+from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 
-from agent.errors import ModelError
+from agent.errors import AgentError, ModelError
 from agent.settings import Settings
 
 SCRIPTED = "scripted:"
@@ -113,7 +114,20 @@ class ModelMiddleware(AgentMiddleware[Any, Any, Any]):
         chat_model(self._settings, getattr(runtime.context, "model", None))
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Any) -> ModelCallResult[Any]:
-        """Replace the model of the request."""
+        """Replace the model of the request, and say so when it cannot be had.
+
+        Raises:
+            ModelError: the provider refused or did not answer; its own class and words are the cause.
+        """
         name = getattr(request.runtime.context, "model", None)
-        response: ModelResponse[Any] = await handler(request.override(model=chat_model(self._settings, name)))
+        model = chat_model(self._settings, name)
+        try:
+            response: ModelResponse[Any] = await handler(request.override(model=model))
+        except (AgentError, GraphBubbleUp):
+            raise
+        # Each provider's package has classes of its own, and a server hides the text of all of them.
+        except Exception as exc:
+            raise ModelError(
+                f"the model {name or self._settings.model!r} failed: {type(exc).__name__}: {_first_line(exc)}"
+            ) from exc
         return response

@@ -213,6 +213,36 @@ class Settings(BaseModel):
         description="Name that marks this deployment's sandboxes, so that another deployment on the same key "
         "never touches them. Empty: a random one, kept in `.langgraph_api/deployment`.",
     )
+    max_model_calls: int = Field(
+        50,
+        alias="MAX_MODEL_CALLS",
+        ge=1,
+        le=1000,
+        description="How often one run of `agent` may call the model; at the limit it ends and says so.",
+    )
+    max_tool_calls: int = Field(
+        100,
+        alias="MAX_TOOL_CALLS",
+        ge=1,
+        le=5000,
+        description="How many tools one run of `agent` may call; at the limit it ends and says so.",
+    )
+    max_run_s: int = Field(
+        3600,
+        alias="MAX_RUN_S",
+        ge=10,
+        le=86_400,
+        description="How long one run of `agent` may work, in seconds, not counting a human's time; at the "
+        "limit no further model call is made.",
+    )
+    max_context_tokens: int = Field(
+        100_000,
+        alias="MAX_CONTEXT_TOKENS",
+        ge=4000,
+        le=1_000_000,
+        description="How long a thread of `agent` grows before its older part becomes a summary, in tokens, "
+        "counted roughly. Well below what the model takes.",
+    )
     ask_first_tools: Annotated[str, AfterValidator(_names)] | None = Field(
         None,
         alias="ASK_FIRST",

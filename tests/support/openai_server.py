@@ -50,6 +50,8 @@ class OpenAIServer:
         """The bodies of the requests so far, refused ones included."""
         self.paths: list[str] = []
         """The path of each of them."""
+        self.failures: list[int] = []
+        """Statuses that the next requests are refused with, as a service in trouble does."""
         self._model = model
         self._stored = Stored()
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -130,6 +132,10 @@ class OpenAIServer:
             raise ApiError("We could not parse the JSON body of your request.")
         self.requests.append(body)
         self.paths.append(request.url.path)
+        if self.failures:
+            raise ApiError(
+                "The server had an error while processing your request.", status=self.failures.pop(0)
+            )
         return body
 
     async def _chat(self, request: Request) -> Response:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from langchain.agents import AgentState, create_agent
+from langchain.agents.middleware import ModelRetryMiddleware
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
@@ -10,11 +11,13 @@ from langgraph.store.base import BaseStore
 from agent.approvals import ApprovalsMiddleware
 from agent.artifacts.images import ImagesMiddleware
 from agent.artifacts.middleware import ArtifactsMiddleware
+from agent.budget import budget
 from agent.context import Context
 from agent.models import ModelMiddleware, placeholder_model
 from agent.sandbox.middleware import SandboxMiddleware
 from agent.sandbox.watch import RunWatch
 from agent.settings import Settings
+from agent.summaries import summaries
 from agent.tools import Limits, file_tools, python_tool, shell_tool
 from agent.tools.events import ToolEventsMiddleware
 from agent.wiring import sandbox_manager
@@ -56,7 +59,10 @@ def code_agent(
         # From the outside in: a tool's result passes them from the last to the first.
         middleware=[
             ApprovalsMiddleware(tools, ask_first=settings.ask_first),
+            *budget(settings),
+            summaries(settings),
             ModelMiddleware(settings),
+            ModelRetryMiddleware(on_failure="error"),
             ImagesMiddleware(settings.model_images),
             ToolEventsMiddleware(),
             ArtifactsMiddleware(settings),

@@ -1,0 +1,65 @@
+"""What one run may use up: model calls, tool calls, time. A run at its limit ends, and does not fail.
+
+Ending lets the hooks after the agent run, so that its sandbox is ended or kept as on any other end. A resumed
+run begins anew: it has a human's word, and the human's time to think is not the run's.
+"""
+
+import time
+from typing import Annotated, Any, NotRequired
+
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    AgentState,
+    ModelCallLimitMiddleware,
+    ToolCallLimitMiddleware,
+    hook_config,
+)
+from langchain.agents.middleware.types import PrivateStateAttr
+from langchain_core.messages import AIMessage
+from langgraph.channels import UntrackedValue
+from langgraph.runtime import Runtime
+
+from agent.settings import Settings
+
+
+def budget(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
+    """Return the middleware that keeps a run within the deployment's limits."""
+    return [
+        TimeLimitMiddleware(settings.max_run_s),
+        ModelCallLimitMiddleware(run_limit=settings.max_model_calls, exit_behavior="end"),
+        ToolCallLimitMiddleware(run_limit=settings.max_tool_calls, exit_behavior="end"),
+    ]
+
+
+class TimeState(AgentState[Any]):
+    """What the middleware adds to the agent's state."""
+
+    work_began: NotRequired[Annotated[float, UntrackedValue, PrivateStateAttr]]
+    """Not checkpointed: a resumed run, perhaps days later, finds none and starts the clock."""
+
+
+class TimeLimitMiddleware(AgentMiddleware[TimeState, Any, Any]):
+    """Ends a run that has worked too long, before its next model call.
+
+    What is under way is not cut short: a command and a cell have limits of their own.
+
+    Args:
+        limit_s: seconds from the run's start, or from its last resume.
+    """
+
+    state_schema = TimeState
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__()
+        self._limit_s = limit_s
+
+    @hook_config(can_jump_to=["end"])
+    async def abefore_model(self, state: TimeState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Start the clock, or look at it."""
+        began = state.get("work_began")
+        if began is None:
+            return {"work_began": time.time()}
+        if time.time() - began < self._limit_s:
+            return None
+        words = f"I stopped: this run may work for {self._limit_s:g} seconds, and they are over. "
+        return {"jump_to": "end", "messages": [AIMessage(words + "What was done so far stands above.")]}
