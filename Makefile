@@ -2,7 +2,7 @@
 # PYTHON=/path/to/python3.12 chooses the interpreter the environment is made from.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test check fix clean
+.PHONY: help demo dev test soak check fix clean
 
 BIN := .venv/bin
 
@@ -17,6 +17,9 @@ dev: .venv/installed  ## serve the graphs with Studio (PORT=2024); without an E2
 
 test: .venv/installed  ## run all tests
 	@$(BIN)/pytest -n 2 --dist loadfile
+
+soak: .venv/installed  ## run the graphs under everything that goes wrong (RUNS=40)
+	@$(BIN)/python bench/soak.py --runs $(or $(RUNS),40)
 
 check: .venv/installed  ## lint and types
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

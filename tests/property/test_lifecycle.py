@@ -162,5 +162,5 @@ def test_every_phase_is_reached_and_left() -> None:
 def test_diagram_shows_every_transition() -> None:
     """The documentation's picture is the table."""
     assert diagram().count("-->") == len(TRANSITIONS) + 1
-    page = Path(__file__).parents[2] / "docs" / "architecture.md"
+    page = Path(__file__).parents[2] / "docs" / "sandbox-lifecycle.md"
     assert f"```mermaid\n{diagram()}```" in page.read_text()

@@ -48,9 +48,12 @@ def lasting(body: Node) -> Node:
     async def node(self: "RepairNodes", state: RepairState, runtime: Runtime[Context]) -> Update:
         while True:
             try:
-                return await body(self, state, runtime)
+                update = await body(self, state, runtime)
             except SandboxGoneError:
                 continue
+            if made := update.get("sandbox_id"):
+                self._manager.recorded(owner_of(runtime, NAME), made)
+            return update
 
     return cast(Node, node)
 

@@ -146,9 +146,9 @@ class SandboxManager:
             for sandbox_id in list(run.held):
                 await self._requests.pause(run, sandbox_id)
 
-    def recorded(self, owner: Owner, acquired: Acquired) -> None:
-        """Note that the sandbox's id is on its way into state: later turns will find it there."""
-        self._runs.of(owner.run).recorded.add(acquired.sandbox_id)
+    def recorded(self, owner: Owner, sandbox_id: str) -> None:
+        """Note that an id is on its way into state: later turns will find it there."""
+        self._runs.of(owner.run).recorded.add(sandbox_id)
 
     async def undo(self, run_id: str, *, unrecorded_only: bool = False) -> None:
         """End the sandboxes that a run created and no state names: it was taken back. Never raises.

@@ -76,7 +76,7 @@ class SandboxMiddleware(AgentMiddleware[SandboxState, Any, Any]):
             return update
         acquired = await self._manager.acquire(owner, state.get("sandbox_id", ""), policy)
         announce(runtime, acquired)
-        self._manager.recorded(owner, acquired)
+        self._manager.recorded(owner, acquired.sandbox_id)
         loss = LOSS if acquired.how == "replaced" else ""
         return update | {"sandbox_id": acquired.sandbox_id, "sandbox_loss": Overwrite(loss)}
 
@@ -107,7 +107,7 @@ class SandboxMiddleware(AgentMiddleware[SandboxState, Any, Any]):
             result = _told(result, request) if acquired.how == "replaced" else result
         if acquired.sandbox_id == known or not isinstance(result, ToolMessage):
             return result
-        self._manager.recorded(self._owner(request), acquired)
+        self._manager.recorded(self._owner(request), acquired.sandbox_id)
         update = {"messages": [result], "sandbox_id": acquired.sandbox_id}
         return Command(update=update | ({"sandbox_loss": LOSS} if acquired.how == "replaced" else {}))
 
