@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+from e2b import SandboxException
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
@@ -279,12 +280,11 @@ async def faults(soak: Soak) -> None:
     while soak.runs_left > 0:
         await asyncio.sleep(0.5 + soak.dice.random() * 2)
         if soak.dice.random() < 0.3:
-            running = await alive(soak.sandboxes, deployment=DEPLOYMENT)
-            if running:
-                box = soak.dice.choice(running)
-                with contextlib.suppress(OSError):
-                    await asyncio.to_thread(soak.sandboxes.die, box.sandbox_id)
-                    soak.counts["sandboxes that died"] += 1
+            # The question may meet a fault of its own, and the sandbox may end meanwhile.
+            with contextlib.suppress(OSError, SandboxException, IndexError):
+                box = soak.dice.choice(await alive(soak.sandboxes, deployment=DEPLOYMENT))
+                await asyncio.to_thread(soak.sandboxes.die, box.sandbox_id)
+                soak.counts["sandboxes that died"] += 1
         else:
             fault = soak.dice.choice(FAULTS)
             await asyncio.to_thread(soak.sandboxes.inject, **fault)
