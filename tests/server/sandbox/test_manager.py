@@ -7,8 +7,11 @@ import pytest
 from e2b_code_interpreter import AsyncSandbox
 
 from agent.errors import SandboxError, SandboxKeyError, SandboxQuotaError, SandboxUnreachableError
+from agent.sandbox.e2b import E2BProvider
 from agent.sandbox.live import box
 from agent.sandbox.owners import Owner
+from agent.sandbox.provider import SandboxSpec
+from agent.settings import Settings
 from server.sandbox.conftest import MakeManager
 from support.alive import alive, until_alive
 from support.e2b_process import E2BLocal
@@ -303,6 +306,22 @@ async def test_work_renews_a_lease_that_would_not_last(
     await box(acquired.handle).run_command("true", timeout_s=600)
     info = await AsyncSandbox.get_info(acquired.sandbox_id, **sandboxes.options)
     assert (info.end_at - info.started_at).total_seconds() >= 600
+
+
+async def test_a_lease_that_runs_out_pauses_also_after_a_connect(
+    settings: Settings, owner: Owner, sandboxes: E2BLocal
+) -> None:
+    """What was said at the creation holds after a connect: paused, not killed (A6)."""
+    provider = E2BProvider(settings)
+    spec = SandboxSpec("code-interpreter-v1", 60, owner.metadata("manager-tests"), f"a6-{owner.task}")
+    made = await provider.create(spec)
+    connected = await provider.connect(made.sandbox_id, 60)
+    await connected.set_timeout(1)
+    async with asyncio.timeout(20):
+        while (await provider.inspect(made.sandbox_id)).state == "running":  # noqa: ASYNC110 - only asking tells
+            await asyncio.sleep(0.05)
+    assert (await provider.inspect(made.sandbox_id)).state == "paused"
+    assert await provider.kill(made.sandbox_id)
 
 
 async def test_a_refused_key_is_named(make_manager: MakeManager, owner: Owner, sandboxes: E2BLocal) -> None:
