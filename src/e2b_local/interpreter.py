@@ -58,9 +58,7 @@ async def _execute(sandbox: Sandbox, body: Message) -> Response:
         raise OpError("invalid_argument", "Only one of context_id or language can be provided")
     if request["context_id"]:
         # Asked before the stream begins, since only then a status can be told.
-        known = (await sandbox.box.agent.call("contexts"))["contexts"]
-        if all(context["id"] != request["context_id"] for context in known):
-            raise OpError("not_found", f"Context {request['context_id']} not found")
+        await sandbox.box.agent.call("context", context_id=request["context_id"])
     return StreamReply(
         sandbox,
         _lines(sandbox, request),

@@ -63,6 +63,7 @@ class Agent:
             "process_update": processes.update,
             "warm": self._contexts.warm,
             "contexts": self._contexts.listing,
+            "context": self._contexts.find,
             "context_create": self._contexts.create,
             "context_delete": self._contexts.delete,
             "context_restart": self._contexts.restart,

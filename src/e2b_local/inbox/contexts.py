@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from .languages import command, reset_variables, set_variables
+from .languages import defaults, named, over_tcp, reset_variables, set_variables, specification
 from .limits import limit_kernel
 from .paths import Paths
 from .wire import Channel, Message, OpError
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 # How long a cell may take to react to an interruption before the next one is sent behind it.
 _INTERRUPT_GRACE_S = 5.0
-_ALIASES = {"js": "javascript", "ts": "typescript"}
 
 
 class Context:
@@ -48,6 +47,7 @@ class Contexts:
         self._cpu_s = cpu_s
         self._contexts: dict[str, Context] = {}
         self._defaults: dict[str, asyncio.Task[Context]] = {}
+        self._given: dict[str, str] = {}
 
     async def warm(self, request: Message) -> Message:
         """Start the default context, so that the first cell finds a kernel."""
@@ -56,19 +56,26 @@ class Contexts:
 
     def update_environment(self, variables: Mapping[str, str]) -> None:
         """Have running kernels take over variables before their next cell."""
+        self._given.update(variables)
         for context in self._contexts.values():
             context.pending.update(variables)
 
     async def listing(self, request: Message) -> Message:
-        """List all contexts; there always is a default one."""
-        first = await self._default("python")
-        # As if it had been there from the start, which is how E2B has it.
-        rest = [context for context in self._contexts.values() if context is not first]
-        return {"contexts": [_shown(context, self._paths) for context in [first, *rest]]}
+        """List all contexts; there always are default ones."""
+        first = [await self._default(language) for language in defaults()]
+        # As if they had been there from the start, which is how E2B has it.
+        rest = [context for context in self._contexts.values() if context not in first]
+        return {"contexts": [_shown(context, self._paths) for context in [*first, *rest]]}
+
+    async def find(self, request: Message) -> Message:
+        """Describe one context."""
+        return _shown(self._get(request), self._paths)
 
     async def create(self, request: Message) -> Message:
         """Make a context in a language (default Python) and folder (default home)."""
-        return _shown(await self._create(_language(request), request.get("cwd") or ""), self._paths)
+        return _shown(
+            await self._create(named(request.get("language")), request.get("cwd") or ""), self._paths
+        )
 
     async def delete(self, request: Message) -> Message:
         """End a context and its kernel; a cell in flight ends with an error."""
@@ -109,7 +116,7 @@ class Contexts:
                 await self._lines(kernel, identifier, channel)
             except BaseException:
                 # Hung up: the next cell must neither wait behind this one nor be caught by its interruption.
-                await asyncio.shield(self._interrupt(kernel, identifier))
+                await asyncio.shield(self._interrupt(context, identifier))
                 raise
             finally:
                 if variables and kernel.alive:
@@ -122,12 +129,17 @@ class Contexts:
             context.lock.release()
         return {}
 
-    async def _interrupt(self, kernel: Kernel, identifier: str) -> None:
+    async def _interrupt(self, context: Context, identifier: str) -> None:
+        kernel = context.kernel
         await kernel.interrupt()
-        with contextlib.suppress(TimeoutError):
+        try:
             async with asyncio.timeout(_INTERRUPT_GRACE_S):
                 while kernel.alive and await kernel.next_line(identifier) is not None:
                     pass
+        except TimeoutError:
+            if context.language != "python":
+                # Those stop a loop, but not all of them a program that waits; the next cell gets a fresh one.
+                await kernel.stop()
         kernel.forget(identifier)
 
     async def _lines(self, kernel: Kernel, identifier: str, channel: Channel) -> None:
@@ -160,7 +172,7 @@ class Contexts:
             raise OpError("invalid_argument", "Only one of context_id or language can be provided")
         if request.get("context_id"):
             return self._get(request)
-        return await self._default(_language(request))
+        return await self._default(named(request.get("language")))
 
     def _get(self, request: Message) -> Context:
         identifier = str(request.get("context_id"))
@@ -186,6 +198,8 @@ class Contexts:
             raise OpError("internal", "Failed to set working directory")
         kernel = await self._start(language, folder)
         context = Context(str(uuid.uuid4()), language, folder, kernel)
+        if language == "java":  # where variables are properties, which a kernel does not start with
+            context.pending.update(self._given)
         self._contexts[context.id] = context
         return context
 
@@ -193,18 +207,17 @@ class Contexts:
         context.kernel.fail("ContextRestarting", "Context was restarted")
         await context.kernel.stop()
         context.kernel = await self._start(context.language, context.cwd)
-        context.pending = {}
+        context.pending = dict(self._given) if context.language == "java" else {}
 
     async def _start(self, language: str, folder: str) -> Kernel:
         if "jupyter_client" not in sys.modules:
             await asyncio.to_thread(_import_kernels)
         from .kernel import Kernel, KernelDiedError, kernel_environment
 
-        argv = command(language)
+        environment = kernel_environment(self._environment(), self._run_dir)
+        wanted = specification(language)
         try:
-            kernel = await Kernel.start(
-                argv, folder, kernel_environment(self._environment(), self._run_dir), self._run_dir
-            )
+            kernel = await Kernel.start(wanted, folder, environment, self._run_dir, tcp=over_tcp(language))
         except KernelDiedError as exc:
             raise OpError("internal", f"Failed to create context: {exc}") from exc
         if kernel.pid is not None:
@@ -229,11 +242,6 @@ async def _acquire(lock: asyncio.Lock, channel: Channel) -> None:
     if turn.done() and not turn.cancelled():
         lock.release()
     raise ConnectionAbortedError
-
-
-def _language(request: Message) -> str:
-    language = str(request.get("language") or "python").lower().strip()
-    return _ALIASES.get(language, language)
 
 
 def _shown(context: Context, paths: Paths) -> Message:

@@ -1,7 +1,7 @@
 """One Jupyter kernel: starting it, running code on it, interrupting it.
 
-Kernels are reached over ipc sockets in this sandbox's private run folder: no network is needed, and the
-server never touches a socket that a program of the sandbox could have put there.
+Kernels are reached over ipc sockets in this sandbox's private run folder, or on its own loopback where they
+know nothing else. Either way only this agent connects to them, never the server.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import zmq
 from jupyter_client.blocking.client import BlockingKernelClient
@@ -51,22 +51,31 @@ class Kernel:
             loop.add_reader(each.fileno(), self._read)
 
     @classmethod
-    async def start(cls, argv: list[str], cwd: str, environment: Mapping[str, str], run_dir: str) -> Kernel:
-        """Start a kernel and wait until it answers.
+    async def start(
+        cls,
+        specification: KernelSpec,
+        cwd: str,
+        environment: Mapping[str, str],
+        run_dir: str,
+        *,
+        tcp: bool = False,
+    ) -> Kernel:
+        """Start a kernel and wait until it answers, over ipc sockets or else on the loopback.
 
         Raises:
             KernelDiedError: it ended or did not answer within two minutes; nothing of it is left.
         """
         number = next(_numbers)
+        transport: Literal["tcp", "ipc"] = "tcp" if tcp else "ipc"
         manager = AsyncKernelManager(
-            transport="ipc",
-            ip=f"{run_dir}/kernel-{number}",
+            transport=transport,
+            ip="127.0.0.1" if tcp else f"{run_dir}/kernel-{number}",
             connection_file=f"{run_dir}/kernel-{number}.json",
         )
         # The command is given, not looked up: kernel specifications written by a program must not matter.
         # Setting the spec manager forgets the spec, hence this order.
         manager.kernel_spec_manager = KernelSpecManager(kernel_dirs=[])
-        manager._kernel_spec = KernelSpec(argv=argv, display_name="", language="")
+        manager._kernel_spec = specification
         await manager.start_kernel(cwd=cwd, env=dict(environment))
         kernel = cls(manager)
         try:
@@ -123,7 +132,9 @@ class Kernel:
             queue.put_nowait(None)
 
     async def stop(self) -> None:
-        """Kill the kernel and all in its process group."""
+        """Kill the kernel and all in its process group; calling it again does nothing."""
+        if self._stopped:
+            return
         loop = asyncio.get_running_loop()
         for each in (self._output, self._replies):
             loop.remove_reader(each.fileno())

@@ -5,63 +5,155 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from .wire import OpError
 
+if TYPE_CHECKING:
+    from jupyter_client.kernelspec import KernelSpec
+
 _STARTUP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "startup.py")
+_ALIASES = {"js": "javascript", "ts": "typescript"}
+# Only folders of the template: a specification written by a program of the sandbox must not matter.
+_SPECIFICATIONS = (
+    "{prefix}/share/jupyter/kernels",
+    "/usr/local/share/jupyter/kernels",
+    "/usr/share/jupyter/kernels",
+)
 
 
-def command(language: str) -> list[str]:
-    """Return the command line of a kernel; `{connection_file}` is for Jupyter to fill in.
+def named(language: object) -> str:
+    """Return a language's one name: `js` is javascript, nothing is python."""
+    name = str(language or "python").lower().strip()
+    return _ALIASES.get(name, name)
+
+
+def defaults() -> list[str]:
+    """Return the languages whose default context is there from the start, as far as anybody can see."""
+    return ["python", "javascript"] if _deno() else ["python"]
+
+
+def specification(language: str) -> KernelSpec:
+    """Return how to start a kernel; `{connection_file}` in its command is for Jupyter to fill in.
 
     Raises:
         OpError: no kernel for this language is installed.
     """
+    from jupyter_client.kernelspec import KernelSpec
+
     if language == "python":
-        return [
-            sys.executable,
-            "-m",
-            "ipykernel_launcher",
-            "-f",
-            "{connection_file}",
-            f"--IPKernelApp.exec_files={_STARTUP}",
-            "--InteractiveShell.warn_venv=False",
-            "--PlainTextFormatter.max_seq_length=0",
-            "--HistoryManager.hist_file=:memory:",
-        ]
-    if language == "bash" and _installed("bash_kernel"):
-        return [sys.executable, "-m", "bash_kernel", "-f", "{connection_file}"]
+        return KernelSpec(
+            argv=[
+                sys.executable,
+                "-m",
+                "ipykernel_launcher",
+                "-f",
+                "{connection_file}",
+                f"--IPKernelApp.exec_files={_STARTUP}",
+                "--InteractiveShell.warn_venv=False",
+                "--PlainTextFormatter.max_seq_length=0",
+                "--HistoryManager.hist_file=:memory:",
+            ]
+        )
+    if language == "bash" and _importable("bash_kernel"):
+        return KernelSpec(argv=[sys.executable, "-m", "bash_kernel", "-f", "{connection_file}"])
+    if language in ("javascript", "typescript") and (deno := _deno()):
+        # One kernel reads both. A signal would end it; bare names of Node's modules are what E2B's has.
+        return KernelSpec(
+            argv=[deno, "jupyter", "--kernel", "--conn", "{connection_file}"],
+            interrupt_mode="message",
+            env={"NO_COLOR": "1", "DENO_NO_UPDATE_CHECK": "1", "DENO_UNSTABLE_BARE_NODE_BUILTINS": "1"},
+        )
+    if found := _installed(language):
+        return found
     raise OpError("internal", f"Failed to create context: no kernel for language '{language}' is installed")
+
+
+def over_tcp(language: str) -> bool:
+    """Whether a kernel is reached on the loopback: only those made of ipykernel know another way."""
+    return language not in ("python", "bash")
 
 
 def set_variables(language: str, variables: Mapping[str, str]) -> str:
     """Return code that sets environment variables, whatever their values hold."""
-    if language == "bash":
-        return "\n".join(f"export {key}={shlex.quote(value)}" for key, value in variables.items())
-    return (
-        "import os as _e2b_os, json as _e2b_json\n"
-        f"_e2b_os.environ.update(_e2b_json.loads({json.dumps(variables)!r}))\n"
-        "del _e2b_os, _e2b_json"
-    )
+    if language == "python":
+        return (
+            "import os as _e2b_os, json as _e2b_json\n"
+            f"_e2b_os.environ.update(_e2b_json.loads({json.dumps(variables)!r}))\n"
+            "del _e2b_os, _e2b_json"
+        )
+    one = _SET.get(language)
+    return "\n".join(one(key, value) for key, value in variables.items()) if one else ""
 
 
 def reset_variables(language: str, variables: Mapping[str, str], base: Mapping[str, str]) -> str:
     """Return code that puts variables back to `base`, or removes those it lacks."""
     kept = {key: base[key] for key in variables if key in base}
     gone = [key for key in variables if key not in base]
-    if language == "bash":
-        return "\n".join([set_variables(language, kept), *(f"unset {key}" for key in gone)])
-    return (
-        set_variables(language, kept)
-        + "\nimport os as _e2b_os, json as _e2b_json\n"
-        + f"[_e2b_os.environ.pop(_e2b_key, None) for _e2b_key in _e2b_json.loads({json.dumps(gone)!r})]\n"
-        + "del _e2b_os, _e2b_json"
-    )
+    if language == "python":
+        return (
+            set_variables(language, kept)
+            + "\nimport os as _e2b_os, json as _e2b_json\n"
+            + f"[_e2b_os.environ.pop(_e2b_key, None) for _e2b_key in _e2b_json.loads({json.dumps(gone)!r})]\n"
+            + "del _e2b_os, _e2b_json"
+        )
+    one = _REMOVE.get(language)
+    return "\n".join([set_variables(language, kept), *(map(one, gone) if one else ())])
 
 
-def _installed(module: str) -> bool:
+def _text(value: str) -> str:
+    # JSON's escapes are those of JavaScript, R and Java too.
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _script_set(key: str, value: str) -> str:
+    return f"process.env[{_text(key)}] = {_text(value)};"
+
+
+def _script_remove(key: str) -> str:
+    return f"delete process.env[{_text(key)}];"
+
+
+_SET: dict[str, Callable[[str, str], str]] = {
+    "bash": lambda key, value: f"export {key}={shlex.quote(value)}",
+    "javascript": _script_set,
+    "typescript": _script_set,
+    "r": lambda key, value: f"do.call(Sys.setenv, setNames(list({_text(value)}), {_text(key)}))",
+    # A program cannot change its own environment there: E2B sets system properties.
+    "java": lambda key, value: f"System.setProperty({_text(key)}, {_text(value)});",
+}
+_REMOVE: dict[str, Callable[[str], str]] = {
+    "bash": lambda key: f"unset {key}",
+    "javascript": _script_remove,
+    "typescript": _script_remove,
+    "r": lambda key: f"Sys.unsetenv({_text(key)})",
+    "java": lambda key: f"System.clearProperty({_text(key)});",
+}
+
+
+def _deno() -> str | None:
+    return shutil.which("deno", path=os.environ.get("PATH"))
+
+
+def _importable(module: str) -> bool:
     import importlib.util
 
     return importlib.util.find_spec(module) is not None
+
+
+def _installed(language: str) -> KernelSpec | None:
+    from jupyter_client.kernelspec import KernelSpec
+
+    for pattern in _SPECIFICATIONS:
+        folder = pattern.format(prefix=sys.prefix)
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            try:
+                found = KernelSpec.from_resource_dir(os.path.join(folder, name))
+            except (OSError, ValueError):
+                continue
+            if str(found.language).lower() == language:
+                return found
+    return None
