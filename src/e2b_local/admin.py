@@ -1,9 +1,10 @@
-"""Routes for tests: faults, sudden deaths, the pool. For clients on this machine that have the key."""
+"""Routes for tests: faults, what lives, sudden deaths, the pool. For clients on this machine with the key."""
 
 from __future__ import annotations
 
 import ipaddress
 import json
+import random
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -11,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 from e2b_local.errors import ApiError
 from e2b_local.faults import Faults
 from e2b_local.registry import Registry
+from e2b_local.sandbox import Sandbox, State
 
 PREFIX = "/_local/"
 
@@ -40,11 +42,30 @@ class Admin:
                 return Response(status_code=204)
             case ("GET", "pool"):
                 return JSONResponse({"ready": self._registry.warm})
+            case ("GET", "sandboxes"):
+                return JSONResponse([_shown(each) for each in self._registry.all()])
+            case ("POST", "sandboxes", "any", "die"):
+                running = [each for each in self._registry.all() if each.state is State.RUNNING]
+                if not running:
+                    raise ApiError(404, "no sandbox is running")
+                return await self._die(random.choice(running))
             case ("POST", "sandboxes", sandbox_id, "die"):
-                # As if all its processes had ended by themselves; the registry learns of it as it would then.
-                await self._registry.find(sandbox_id).box.kill()
-                return Response(status_code=204)
+                return await self._die(self._registry.find(sandbox_id))
         raise ApiError(404, f"{request.method} {request.url.path} is not known here")
+
+    async def _die(self, sandbox: Sandbox) -> Response:
+        # As if all its processes had ended by themselves; the registry learns of it as it would then.
+        await sandbox.box.kill()
+        return JSONResponse(_shown(sandbox))
+
+
+def _shown(sandbox: Sandbox) -> dict[str, object]:
+    return {
+        "sandboxID": sandbox.id,
+        "state": sandbox.state.value,
+        "metadata": sandbox.request.metadata,
+        "endAt": sandbox.end_at.isoformat(),
+    }
 
 
 async def _body(request: Request) -> dict[str, object]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import struct
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from e2b_local.inbox.wire import Message, OpError
+from e2b_local.inbox.wire import MAX_FRAME_BYTES, Message, OpError
 
 _ENVELOPE = struct.Struct(">BI")
 _END_OF_STREAM = 0x02
@@ -73,6 +74,23 @@ async def stream_message(request: Request) -> Message:
     if flags & 0x01:
         raise OpError("unimplemented", "compressed messages are not supported")
     return _message(body[_ENVELOPE.size : _ENVELOPE.size + length])
+
+
+async def stream_messages(request: Request) -> AsyncGenerator[Message, None]:
+    """Yield the messages of a call whose request is a stream, as they arrive."""
+    left = bytearray()
+    async for piece in request.stream():
+        left += piece
+        while len(left) >= _ENVELOPE.size:
+            flags, length = _ENVELOPE.unpack_from(left)
+            if flags or length > MAX_FRAME_BYTES:
+                raise OpError("invalid_argument", "a message is compressed or too large")
+            end = _ENVELOPE.size + length
+            if len(left) < end:
+                break
+            payload = bytes(left[_ENVELOPE.size : end])
+            del left[:end]
+            yield _message(payload)
 
 
 def timeout_ms(request: Request) -> int | None:

@@ -14,8 +14,8 @@ from starlette.routing import Route, Router
 from e2b_local.config import Config
 from e2b_local.errors import ApiError
 from e2b_local.idempotency import Idempotency
-from e2b_local.internet import wanted
-from e2b_local.listing import listed_page
+from e2b_local.internet import EGRESS, wanted
+from e2b_local.listing import sandbox_page, snapshot_page
 from e2b_local.metrics import samples
 from e2b_local.registry import DEFAULT_TIMEOUT_S, Registry
 from e2b_local.sandbox import Lifecycle, Request, Sandbox, State
@@ -23,6 +23,7 @@ from e2b_local.template import NAMES
 from e2b_local.views import connected, detail, listed, snapshotted
 
 _MAX_FORKS = 100
+_NOT_HERE = ("iam", "mcp", "volumeMounts")
 
 Handler = Callable[[HttpRequest], Awaitable[Response]]
 
@@ -86,13 +87,16 @@ class ControlPlane:
         )
 
     async def _list(self, request: HttpRequest) -> Response:
-        page, token = listed_page(request.query_params, self._registry.all())
-        headers = {"x-next-token": token} if token else {}
-        return JSONResponse([listed(each, self._config) for each in page], headers=headers)
+        page, token = sandbox_page(request.query_params, self._registry.all())
+        return JSONResponse([listed(each, self._config) for each in page], headers=_next(token))
 
     async def _connect(self, request: HttpRequest) -> Response:
-        timeout_s = _timeout(await _body(request), DEFAULT_TIMEOUT_S)
-        sandbox, resumed = await self._registry.connect(request.path_params["id"], timeout_s)
+        body = await _body(request)
+        sandbox, resumed = await self._registry.connect(
+            request.path_params["id"],
+            _timeout(body, DEFAULT_TIMEOUT_S),
+            memory=body.get("memory") is not False,
+        )
         return JSONResponse(connected(sandbox, self._domain), 201 if resumed else 200)
 
     async def _resume(self, request: HttpRequest) -> Response:
@@ -135,7 +139,8 @@ class ControlPlane:
         body = await _body(request)
         # An update replaces what was set before: without a word about it there is no access.
         given = body.get("allow_internet_access", body.get("allowInternetAccess"))
-        await self._registry.set_internet(request.path_params["id"], bool(wanted(body, given)))
+        egress = {key: body[key] for key in EGRESS if key in body}
+        await self._registry.set_internet(request.path_params["id"], bool(wanted(body, given)), egress)
         return Response(status_code=204)
 
     async def _fork(self, request: HttpRequest) -> Response:
@@ -153,14 +158,8 @@ class ControlPlane:
         return JSONResponse(snapshotted(snapshot), 201)
 
     async def _snapshots(self, request: HttpRequest) -> Response:
-        query = request.query_params
-        sandbox_id, name = query.get("sandboxID"), query.get("name")
-        found = [
-            each
-            for each in self._registry.snapshots.all()
-            if sandbox_id in (None, each.sandbox_id) and (name is None or name in each.names)
-        ]
-        return JSONResponse([snapshotted(each) for each in found])
+        page, token = snapshot_page(request.query_params, self._registry.snapshots.all())
+        return JSONResponse([snapshotted(each) for each in page], headers=_next(token))
 
     async def _delete_snapshot(self, request: HttpRequest) -> Response:
         if not self._registry.snapshots.delete(urllib.parse.unquote(request.path_params["name"])):
@@ -201,6 +200,10 @@ async def _body(request: HttpRequest) -> dict[str, Any]:
     return body
 
 
+def _next(token: str | None) -> dict[str, str]:
+    return {"x-next-token": token} if token else {}
+
+
 def _timeout(body: dict[str, Any], default: int) -> int:
     timeout_s = body.get("timeout")
     if timeout_s is None:
@@ -216,6 +219,9 @@ def _creation(body: dict[str, Any]) -> Request:
     for name, pairs in (("metadata", metadata), ("envVars", envs)):
         if not isinstance(pairs, dict) or not all(isinstance(value, str) for value in pairs.values()):
             raise ApiError(400, f"{name} is not an object of strings")
+    if unknown := [name for name in _NOT_HERE if body.get(name)]:
+        # To ignore them would start something else than what was asked for.
+        raise ApiError(400, f"e2b-local has no {', '.join(unknown)}")
     network = body.get("network") or {}
     if not isinstance(network, dict):
         raise ApiError(400, "network is not an object")
@@ -231,7 +237,7 @@ def _creation(body: dict[str, Any]) -> Request:
             auto_resume=bool((body.get("autoResume") or {}).get("enabled")),
         ),
         internet=wanted(network, body.get("allow_internet_access")),
-        public_traffic=network.get("allowPublicTraffic") is not False,
+        network={key: value for key, value in network.items() if value is not None},
     )
 
 

@@ -44,6 +44,7 @@ _STREAMS = {
     "/process.Process/Start": "process_start",
     "/process.Process/Connect": "process_connect",
 }
+_INPUT = "/process.Process/StreamInput"
 
 
 async def handle(sandbox: Sandbox, request: Request) -> Response:
@@ -73,6 +74,8 @@ async def handle(sandbox: Sandbox, request: Request) -> Response:
             return JSONResponse(await sandbox.box.agent.call(**message | {"op": _UNARY[path]}))
         if path in _STREAMS:
             return await _stream(sandbox, request, _STREAMS[path])
+        if path == _INPUT:
+            return await _stream_input(sandbox, request)
     except OpError as exc:
         return connect.error_response(exc)
     except BoxGoneError:
@@ -124,6 +127,22 @@ async def _stream(sandbox: Sandbox, request: Request, op: str) -> Response:
         interval_s=float(interval) if interval.isdigit() and int(interval) > 0 else _KEEPALIVE_S,
         last_words=_last_words,
     )
+
+
+async def _stream_input(sandbox: Sandbox, request: Request) -> Response:
+    agent = sandbox.box.agent
+    selector: Message = {}
+    try:
+        async for message in connect.stream_messages(request):
+            if "start" in message:
+                selector = message["start"].get("process") or {}
+                # Changes nothing, but tells at once when there is no such process.
+                await agent.call("process_update", process=selector)
+            elif "data" in message:
+                await agent.call("process_input", process=selector, input=message["data"].get("input"))
+    except OpError as exc:
+        return Response(connect.end_envelope(exc), media_type=connect.STREAM_TYPE)
+    return Response(connect.envelope(b"{}") + connect.end_envelope(), media_type=connect.STREAM_TYPE)
 
 
 async def _events(sandbox: Sandbox, op: str, message: Message) -> AsyncGenerator[bytes, None]:

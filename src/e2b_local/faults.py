@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import itertools
+import random
 import re
 from typing import Any, Literal, get_args
 
@@ -36,6 +37,8 @@ class Fault:
     """Searched in `METHOD /path`, or for sandbox traffic in `METHOD port:/path`."""
     sandbox_id: str | None = None
     times: int = 1
+    chance: float = 1.0
+    """How likely a request that matches is hit, from 0 to 1."""
     seconds: float = 0.0
     status: int = 503
     message: str = "injected fault"
@@ -118,7 +121,9 @@ class Faults:
         for fault in self._faults:
             if fault.hits >= fault.times or not fault.match.search(f"{scope['method']} {where}"):
                 continue
-            if fault.sandbox_id in (None, request.headers.get("e2b-sandbox-id")):
+            if fault.sandbox_id not in (None, request.headers.get("e2b-sandbox-id")):
+                continue
+            if random.random() < fault.chance:
                 return fault
         return None
 

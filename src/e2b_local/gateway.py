@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import re
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -63,6 +63,8 @@ class Gateway:
                 app = self._control.app
         except ApiError as exc:
             app = exc.response()
+        except ClientDisconnect:  # in the middle of what it sent: there is nobody to answer
+            return
         await app(scope, receive, send)
 
     async def _traffic(self, request: Request, sandbox_id: str, port: int) -> Response:

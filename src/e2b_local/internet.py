@@ -15,6 +15,9 @@ from e2b_local.state import note_process
 
 # Where a box asks for names; pasta passes it on to the host's own server.
 NAME_SERVER = "169.254.1.1"
+INGRESS = frozenset({"allowPublicTraffic", "maskRequestHost"})
+"""Options for traffic into a sandbox, which an update leaves alone."""
+EGRESS = frozenset({"allowOut", "denyOut"})
 _EVERYWHERE = frozenset({"0.0.0.0/0", "::/0"})
 _ATTACH_TIMEOUT_S = 10.0
 _PROBE_S = 0.02
@@ -95,15 +98,15 @@ def wanted(body: dict[str, Any], given: bool | None) -> bool | None:
     """Return whether a request's network options ask for the internet: None if they say nothing of it.
 
     Args:
-        body: allowOut, denyOut and rules as the SDK sends them.
+        body: the network options as the SDK sends them.
         given: allow_internet_access, or None.
 
     Raises:
         ApiError: 400 for options that cannot be kept here. To ignore them would open what the caller closed.
     """
     allowed, denied = set(body.get("allowOut") or ()), set(body.get("denyOut") or ())
-    if body.get("rules") or body.get("egressProxy"):
-        raise ApiError(400, "e2b-local has no network rules: the internet is allowed or it is not")
+    if unknown := {key for key in body if body[key]} - INGRESS - EGRESS - {"allow_internet_access"}:
+        raise ApiError(400, f"e2b-local has no network options {', '.join(sorted(unknown))}")
     if denied and denied <= _EVERYWHERE and not allowed:
         return False
     if denied or (allowed and not allowed <= _EVERYWHERE):

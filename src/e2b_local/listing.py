@@ -1,4 +1,4 @@
-"""Which sandboxes a list shows, in which order, and in which pages."""
+"""Which sandboxes and snapshots a list shows, in which order, and in which pages."""
 
 from __future__ import annotations
 
@@ -6,32 +6,53 @@ import base64
 import binascii
 import datetime
 import urllib.parse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from starlette.datastructures import QueryParams
 
 from e2b_local.errors import ApiError
 from e2b_local.sandbox import Sandbox
+from e2b_local.snapshots import Snapshot
 
 _PAGE = 100
+Position = tuple[str, str]
+T = TypeVar("T")
 
 
-def listed_page(query: QueryParams, sandboxes: Iterable[Sandbox]) -> tuple[list[Sandbox], str | None]:
+def sandbox_page(query: QueryParams, sandboxes: Iterable[Sandbox]) -> tuple[list[Sandbox], str | None]:
     """Return the page a query asks for and the token of the next one, None after the last.
 
     Raises:
         ApiError: 400, a time or a token is not readable.
     """
+    return _page(query, _matching(query, sandboxes), lambda each: (each.started_at.isoformat(), each.id))
+
+
+def snapshot_page(query: QueryParams, snapshots: Iterable[Snapshot]) -> tuple[list[Snapshot], str | None]:
+    """Return the page a query asks for, as `sandbox_page` does."""
+    sandbox_id, name = query.get("sandboxID"), query.get("name")
+    found = [
+        each
+        for each in snapshots
+        if sandbox_id in (None, each.sandbox_id) and (name is None or name in each.names)
+    ]
+    return _page(query, found, lambda each: (each.created_at.isoformat(), each.id))
+
+
+def _page(
+    query: QueryParams, items: Iterable[T], position: Callable[[T], Position]
+) -> tuple[list[T], str | None]:
     ascending = query.get("order") == "asc"
-    found = sorted(_matching(query, sandboxes), key=_position, reverse=not ascending)
+    found = sorted(items, key=position, reverse=not ascending)
     if token := query.get("nextToken"):
-        # A token names the last one shown, not a number: sandboxes come and go between two pages.
+        # A token names the last one shown, not a number: what is listed comes and goes between two pages.
         last = _decoded(token)
-        found = [each for each in found if (_position(each) > last if ascending else _position(each) < last)]
+        found = [each for each in found if (position(each) > last if ascending else position(each) < last)]
     asked = query.get("limit", "")
     limit = min(_PAGE, int(asked) if asked.isdigit() and int(asked) else _PAGE)
     page = found[:limit]
-    return page, _encoded(_position(page[-1])) if len(found) > limit else None
+    return page, _encoded(position(page[-1])) if len(found) > limit else None
 
 
 def _matching(query: QueryParams, sandboxes: Iterable[Sandbox]) -> list[Sandbox]:
@@ -51,10 +72,6 @@ def _matching(query: QueryParams, sandboxes: Iterable[Sandbox]) -> list[Sandbox]
     ]
 
 
-def _position(sandbox: Sandbox) -> tuple[str, str]:
-    return sandbox.started_at.isoformat(), sandbox.id
-
-
 def _moment(text: str | None) -> datetime.datetime | None:
     if not text:
         return None
@@ -65,11 +82,11 @@ def _moment(text: str | None) -> datetime.datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
 
 
-def _encoded(position: tuple[str, str]) -> str:
+def _encoded(position: Position) -> str:
     return base64.urlsafe_b64encode(" ".join(position).encode()).decode()
 
 
-def _decoded(token: str) -> tuple[str, str]:
+def _decoded(token: str) -> Position:
     try:
         started, _, identifier = base64.urlsafe_b64decode(token).decode().partition(" ")
     except (ValueError, binascii.Error) as exc:

@@ -91,8 +91,9 @@ class Mounts:
             elif path.is_dir():
                 mounts += ["--ro-bind", str(path), str(path)]
         mounts += ["--perms", "0755", "--dir", "/root"]
-        for name in ETC:
-            mounts += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+        for pattern in ETC:
+            for path in pathlib.Path("/etc").glob(pattern):
+                mounts += ["--ro-bind-try", str(path), str(path)]
         for name in ("profile", "hosts", "hostname", "nsswitch.conf", "resolv.conf"):
             mounts += ["--ro-bind", str(self._etc / name), f"/etc/{name}"]
         mounts += ["--ro-bind", str(own[0]), "/etc/passwd", "--ro-bind", str(own[1]), "/etc/group"]

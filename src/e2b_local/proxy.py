@@ -36,7 +36,7 @@ async def forward(sandbox: Sandbox, port: int, request: Request) -> Response:
             raise BoxGoneError
         # From here on the channel carries the connection's own bytes.
         connection = h11.Connection(our_role=h11.CLIENT)
-        sending = asyncio.create_task(_send(connection, channel, request))
+        sending = asyncio.create_task(_send(connection, channel, request, _host(sandbox, port)))
         stack.push_async_callback(_settle, sending)
         reply = await _next(connection, channel)
         while isinstance(reply, h11.InformationalResponse):
@@ -59,8 +59,15 @@ async def forward(sandbox: Sandbox, port: int, request: Request) -> Response:
     return response
 
 
-async def _send(connection: h11.Connection, channel: Channel, request: Request) -> None:
+def _host(sandbox: Sandbox, port: int) -> bytes | None:
+    mask = sandbox.request.network.get("maskRequestHost")
+    return str(mask).replace("${PORT}", str(port)).encode() if mask else None
+
+
+async def _send(connection: h11.Connection, channel: Channel, request: Request, host: bytes | None) -> None:
     headers = [(name, value) for name, value in request.scope["headers"] if name not in _HOP | _OURS]
+    if host is not None:
+        headers = [(name, host if name == b"host" else value) for name, value in headers]
     headers.append((b"connection", b"close"))
     target = request.scope["raw_path"]
     if request.scope["query_string"]:

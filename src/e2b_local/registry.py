@@ -7,7 +7,7 @@ import dataclasses
 import datetime
 import logging
 import pathlib
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from e2b_local.agent_client import BoxGoneError
@@ -15,6 +15,7 @@ from e2b_local.box import Box
 from e2b_local.config import Config
 from e2b_local.errors import ApiError
 from e2b_local.inbox.wire import OpError
+from e2b_local.internet import INGRESS
 from e2b_local.pool import Pool
 from e2b_local.sandbox import Request, Sandbox, State, new_id, now
 from e2b_local.snapshots import Snapshot, Snapshots
@@ -55,13 +56,16 @@ class Registry:
         _log.info("created %s (timeout %d s, %s)", sandbox.id, request.timeout_s, told)
         return sandbox
 
-    async def set_internet(self, sandbox_id: str, allowed: bool) -> None:
-        """Open or close a running sandbox's way to the internet."""
+    async def set_internet(self, sandbox_id: str, allowed: bool, egress: Mapping[str, Any]) -> None:
+        """Open or close a running sandbox's way to the internet, as the options `egress` asked for."""
         sandbox = self.find(sandbox_id)
         async with sandbox.lock:
             self._check_running(sandbox)
             await sandbox.box.set_internet(allowed)
-            sandbox.request = dataclasses.replace(sandbox.request, internet=allowed)
+            kept = {key: sandbox.request.network[key] for key in INGRESS if key in sandbox.request.network}
+            sandbox.request = dataclasses.replace(
+                sandbox.request, internet=allowed, network={**kept, **egress}
+            )
 
     async def snapshot(self, sandbox_id: str, name: str | None) -> Snapshot:
         """Keep a running sandbox's files; its processes stand still meanwhile and go on afterwards."""
@@ -120,17 +124,18 @@ class Registry:
         """Return every sandbox, the newest first."""
         return sorted(self._sandboxes.values(), key=lambda each: (each.started_at, each.id), reverse=True)
 
-    async def connect(self, sandbox_id: str, timeout_s: int) -> tuple[Sandbox, bool]:
+    async def connect(self, sandbox_id: str, timeout_s: int, *, memory: bool = True) -> tuple[Sandbox, bool]:
         """Make a sandbox run for at least `timeout_s` from now; return it and whether it was resumed.
 
-        A running one is only ever given more time, a paused one exactly this much.
+        A running one is only ever given more time, a paused one exactly this much. Without `memory` a paused
+        one comes back with its files only.
         """
         check_timeout(timeout_s, self._config.max_timeout_s)
         sandbox = self.find(sandbox_id)
         async with sandbox.lock:
             sandbox = self.find(sandbox_id)
             if sandbox.state is State.PAUSED:
-                await self._resume(sandbox, timeout_s)
+                await self._resume(sandbox, timeout_s, memory=memory)
                 return sandbox, True
             self.extend(sandbox, timeout_s)
             return sandbox, False
@@ -201,7 +206,7 @@ class Registry:
             await sandbox.pause()
         else:
             try:
-                await sandbox.pause_to(self._config.state_dir / f"paused-{sandbox.id}.tar")
+                await sandbox.pause_to(self._archive(sandbox))
             except OpError as exc:
                 self._schedule(sandbox)
                 raise ApiError(500, f"Failed to pause sandbox: {exc.message}") from exc
@@ -209,8 +214,15 @@ class Registry:
                 raise _unknown(sandbox.id) from exc
         _log.info("paused %s (%s%s)", sandbox.id, why, "" if memory else ", files only")
 
-    async def _resume(self, sandbox: Sandbox, timeout_s: int) -> None:
+    async def _resume(self, sandbox: Sandbox, timeout_s: int, *, memory: bool = True) -> None:
         self._check_room()
+        if not memory and sandbox.archive is None:
+            try:
+                await sandbox.forget(self._archive(sandbox))
+            except OpError as exc:
+                raise ApiError(500, f"Failed to resume sandbox: {exc.message}") from exc
+            except BoxGoneError as exc:
+                raise _unknown(sandbox.id) from exc
         if sandbox.archive is None:
             await sandbox.resume(timeout_s)
         else:
@@ -219,6 +231,9 @@ class Registry:
             self._spawn(self._bury(sandbox, box))
         self._schedule(sandbox)
         _log.info("resumed %s (timeout %d s)", sandbox.id, timeout_s)
+
+    def _archive(self, sandbox: Sandbox) -> pathlib.Path:
+        return self._config.state_dir / f"paused-{sandbox.id}.tar"
 
     async def _end(self, sandbox: Sandbox, why: str) -> None:
         self._unschedule(sandbox)

@@ -10,8 +10,8 @@ import enum
 import logging
 import pathlib
 import secrets
-from collections.abc import Awaitable, Callable, Iterator
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from e2b_local.archives import save
 from e2b_local.box import Box
@@ -55,8 +55,13 @@ class Request:
     envs: dict[str, str]
     lifecycle: Lifecycle
     internet: bool | None = None
-    public_traffic: bool = True
-    """Whether a port of a program inside may be asked for without the traffic token."""
+    network: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """As it was asked for, and is told again."""
+
+    @property
+    def public_traffic(self) -> bool:
+        """Whether a port of a program inside may be asked for without the traffic token."""
+        return self.network.get("allowPublicTraffic") is not False
 
 
 class Sandbox:
@@ -122,6 +127,16 @@ class Sandbox:
         self.state = State.PAUSED
         self.end_at = now()
         self.interrupt_streams(Interruption.PAUSED)
+        await self.box.kill()
+
+    async def forget(self, archive: pathlib.Path) -> None:
+        """Keep only the files of what was paused with its memory; call under the lock, while paused.
+
+        Raises:
+            OpError, BoxGoneError: the files could not be kept; its memory is still there.
+        """
+        await save(self.box, archive)
+        self.archive = archive
         await self.box.kill()
 
     def boot(self, box: Box, timeout_s: int) -> None:

@@ -13,12 +13,14 @@ CPU_COUNT = 2
 USER = "user"
 HOME = "/home/user"
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# Parts of /etc that programs need and that hold nothing private.
+# Parts of /etc that programs need and that hold nothing private; patterns of names.
 ETC = (
+    "R",
     "alternatives",
     "ca-certificates",
     "ca-certificates.conf",
     "fonts",
+    "java-*-openjdk",
     "ld.so.cache",
     "ld.so.conf",
     "ld.so.conf.d",

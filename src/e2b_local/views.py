@@ -56,6 +56,7 @@ def detail(sandbox: Sandbox, config: Config, domain: str) -> dict[str, Any]:
             "autoResume": lifecycle.auto_resume,
             "onTimeout": "pause" if lifecycle.pause_on_timeout else "kill",
         },
+        "network": dict(sandbox.request.network),
     } | ({} if sandbox.request.internet is None else {"allowInternetAccess": sandbox.request.internet})
 
 

@@ -5,8 +5,8 @@
 The checkouts are of E2B's public repositories; nothing of them is kept here. Tests that cannot apply to a
 server on one machine are listed with their reasons in deselected.txt. The Python that runs this needs e2b,
 e2b-code-interpreter, pytest, pytest-asyncio, pytest-timeout, and for the kernels orjson, e2b_charts, pillow,
-sympy and bash_kernel. The suites are run by the `pytest` program, so that they import the installed SDK and
-not the checkout's own.
+sympy and bash_kernel; the tests of JavaScript, R and Java run where their kernels are installed. The suites
+are run by the `pytest` program, so that they import the installed SDK and not the checkout's own.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import sys
 _HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(_HERE.parent))
 
+from e2b_local.inbox.languages import specification  # noqa: E402
+from e2b_local.inbox.wire import OpError  # noqa: E402
 from support.e2b_process import start_e2b_local  # noqa: E402 - it lies beside, not in a package
 
 _SDK = (
@@ -44,6 +46,8 @@ def main() -> int:
         suites.append((arguments.e2b / "packages" / "python-sdk", list(_SDK)))
     if arguments.code_interpreter:
         suites.append((arguments.code_interpreter / "python", ["tests"]))
+    # The server's template is the Python that runs this, with its programs first on the path.
+    os.environ["PATH"] = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     server = start_e2b_local()
     code = 0
     try:
@@ -58,8 +62,21 @@ def _run(folder: pathlib.Path, tests: list[str], variables: dict[str, str], more
     command = [str(pathlib.Path(sys.executable).parent / "pytest"), *tests, "-q", "-p", "suite_selection"]
     # The checkout's own options want plugins for parallel runs.
     command += ["-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib", "--timeout=90", *more]
-    environment = {**os.environ, **variables, "PYTHONPATH": str(_HERE), "SUITE": folder.parent.name}
+    environment = {
+        **os.environ,
+        **variables,
+        "PYTHONPATH": str(_HERE),
+        "SUITE_MISSING_KERNELS": " ".join(filter(_missing, ("javascript", "r", "java"))),
+    }
     return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
+
+
+def _missing(language: str) -> bool:
+    try:
+        specification(language)
+    except OpError:
+        return True
+    return False
 
 
 if __name__ == "__main__":

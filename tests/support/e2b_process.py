@@ -69,9 +69,17 @@ class E2BLocal:
         """Return how many sandboxes the pool has ready."""
         return int(json.loads(self._admin("GET", "pool"))["ready"])
 
-    def die(self, sandbox_id: str) -> None:
-        """End all processes of a sandbox at once, as if they had ended by themselves."""
-        self._admin("POST", f"sandboxes/{sandbox_id}/die")
+    def alive(self) -> list[dict[str, Any]]:
+        """Return `{sandboxID, state, metadata, endAt}` of every sandbox, the newest first."""
+        found: list[dict[str, Any]] = json.loads(self._admin("GET", "sandboxes"))
+        return found
+
+    def die(self, sandbox_id: str = "any") -> str:
+        """End all processes of a sandbox at once, as if by themselves; return its id.
+
+        By default of a running one at random; HTTPError 404 when there is none.
+        """
+        return str(json.loads(self._admin("POST", f"sandboxes/{sandbox_id}/die"))["sandboxID"])
 
     def log(self) -> str:
         """Return what the server wrote to its standard error so far."""

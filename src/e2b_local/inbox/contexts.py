@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from .languages import defaults, named, over_tcp, reset_variables, set_variables, specification
+from .languages import defaults, named, orderly, over_tcp, reset_variables, set_variables, specification
 from .limits import limit_kernel
 from .paths import Paths
 from .wire import Channel, Message, OpError
@@ -217,7 +217,9 @@ class Contexts:
         environment = kernel_environment(self._environment(), self._run_dir)
         wanted = specification(language)
         try:
-            kernel = await Kernel.start(wanted, folder, environment, self._run_dir, tcp=over_tcp(language))
+            kernel = await Kernel.start(
+                wanted, folder, environment, self._run_dir, tcp=over_tcp(language), orderly=orderly(language)
+            )
         except KernelDiedError as exc:
             raise OpError("internal", f"Failed to create context: {exc}") from exc
         if kernel.pid is not None:

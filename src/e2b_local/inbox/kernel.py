@@ -23,6 +23,8 @@ from .results import error, line_of
 
 _START_TIMEOUT_S = 120.0
 _PROBE_INTERVAL_S = 0.1
+# How long a cell's value may follow its end, where a kernel does not keep the order.
+_LATE_VALUE_S = 0.2
 _DELIMITER = b"<IDS|MSG>"
 _numbers = itertools.count(1)
 
@@ -34,8 +36,9 @@ class KernelDiedError(Exception):
 class Kernel:
     """A running kernel; one execution at a time is the caller's business."""
 
-    def __init__(self, manager: AsyncKernelManager) -> None:
+    def __init__(self, manager: AsyncKernelManager, *, orderly: bool) -> None:
         self._manager = manager
+        self._orderly = orderly
         # The blocking client sends; what arrives is read here whenever its sockets have something. Reading
         # through the asynchronous client costs a cell several milliseconds.
         self._client = BlockingKernelClient()
@@ -44,6 +47,9 @@ class Kernel:
         self._output: zmq.Socket[bytes] = self._client.iopub_channel.socket
         self._replies: zmq.Socket[bytes] = self._client.shell_channel.socket
         self._executions: dict[str, asyncio.Queue[dict[str, Any] | None]] = {}
+        self._valued: set[str] = set()
+        self._heard = False
+        self._unanswered = 0
         self._ready = asyncio.Event()
         self._stopped = False
         loop = asyncio.get_running_loop()
@@ -59,8 +65,17 @@ class Kernel:
         run_dir: str,
         *,
         tcp: bool = False,
+        orderly: bool = True,
     ) -> Kernel:
-        """Start a kernel and wait until it answers, over ipc sockets or else on the loopback.
+        """Start a kernel and wait until it answers.
+
+        Args:
+            specification: its command and how it is interrupted.
+            cwd: the folder it starts in.
+            environment: all of its variables.
+            run_dir: a folder for its connection.
+            tcp: reach it on the loopback, not over ipc sockets.
+            orderly: it tells the end of a cell after everything else of it.
 
         Raises:
             KernelDiedError: it ended or did not answer within two minutes; nothing of it is left.
@@ -77,7 +92,7 @@ class Kernel:
         manager.kernel_spec_manager = KernelSpecManager(kernel_dirs=[])
         manager._kernel_spec = specification
         await manager.start_kernel(cwd=cwd, env=dict(environment))
-        kernel = cls(manager)
+        kernel = cls(manager, orderly=orderly)
         try:
             await kernel._answer()
         except BaseException:
@@ -119,6 +134,7 @@ class Kernel:
     def forget(self, identifier: str) -> None:
         """Drop what an execution still produces."""
         self._executions.pop(identifier, None)
+        self._valued.discard(identifier)
 
     async def interrupt(self) -> None:
         """Raise KeyboardInterrupt in the running cell; a kernel that is gone is left alone."""
@@ -146,13 +162,16 @@ class Kernel:
     async def _answer(self) -> None:
         # Both ends must be up before the first cell: the reply says that the kernel reads, a message on the
         # output channel that our subscription has arrived there. Without it the first output could be lost.
+        # Every question must be answered: Deno's kernel mixes up the ends of what it does at the same time.
         deadline = asyncio.get_running_loop().time() + _START_TIMEOUT_S
         while not self._ready.is_set():
             if not self.alive:
                 raise KernelDiedError("the kernel ended while it started")
             if asyncio.get_running_loop().time() > deadline:
                 raise KernelDiedError("the kernel did not answer in time")
-            self._client.kernel_info()
+            if not self._heard:
+                self._client.kernel_info()
+                self._unanswered += 1
             self._look()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ready.wait(), _PROBE_INTERVAL_S)
@@ -168,30 +187,41 @@ class Kernel:
         for message in _received(self._output):
             self._take_output(message)
         for message in _received(self._replies):
+            if message["msg_type"] == "kernel_info_reply":
+                self._unanswered -= 1
             # An aborted request (queued behind a failing one) produces no output at all.
             if message["content"].get("status") in ("aborted", "abort"):
                 self._finish(message, error("ExecutionAborted", "Execution was aborted"))
+        if self._heard and self._unanswered == 0:
+            self._ready.set()
 
     def _take_output(self, message: dict[str, Any]) -> None:
         kind = message["msg_type"]
         if kind == "status":
             if message["parent_header"].get("msg_type") == "kernel_info_request":
-                self._ready.set()
+                self._heard = True
             if message["content"]["execution_state"] == "idle":
                 self._finish(message)
             return
-        queue = self._executions.get(message["parent_header"].get("msg_id", ""))
+        identifier = message["parent_header"].get("msg_id", "")
+        queue = self._executions.get(identifier)
         line = line_of(message) if queue is not None else None
         if queue is not None and line is not None:
             queue.put_nowait(line)
+            if kind in ("execute_result", "error"):
+                self._valued.add(identifier)
 
     def _finish(self, message: dict[str, Any], last: dict[str, Any] | None = None) -> None:
-        queue = self._executions.get(message["parent_header"].get("msg_id", ""))
+        identifier = message["parent_header"].get("msg_id", "")
+        queue = self._executions.get(identifier)
         if queue is None:
             return
         if last is not None:
             queue.put_nowait(last)
-        queue.put_nowait(None)
+        if self._orderly or last is not None or identifier in self._valued:
+            queue.put_nowait(None)
+        else:
+            asyncio.get_running_loop().call_later(_LATE_VALUE_S, queue.put_nowait, None)
 
 
 def _received(socket: zmq.Socket[bytes]) -> Iterator[dict[str, Any]]:

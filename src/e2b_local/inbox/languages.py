@@ -77,6 +77,11 @@ def over_tcp(language: str) -> bool:
     return language not in ("python", "bash")
 
 
+def orderly(language: str) -> bool:
+    """Whether a kernel tells the end of a cell last: Deno's may tell it just before the cell's value."""
+    return language not in ("javascript", "typescript")
+
+
 def set_variables(language: str, variables: Mapping[str, str]) -> str:
     """Return code that sets environment variables, whatever their values hold."""
     if language == "python":

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 
 import pytest
 from e2b import NotFoundException, TimeoutException
 from e2b_code_interpreter import AsyncSandbox
+from e2b_code_interpreter.charts import ChartType
 
 from support.e2b_process import MakeSandbox
 
@@ -114,3 +116,53 @@ async def test_a_kernel_that_dies_is_replaced(sandbox: AsyncSandbox) -> None:
     assert execution.error is not None
     assert execution.error.name == "ContextRestarting"
     assert (await sandbox.run_code("1 + 1")).text == "2"
+
+
+async def test_a_chart_comes_with_its_data(shared: AsyncSandbox) -> None:
+    """What a program has drawn can be read without looking at the picture."""
+    execution = await shared.run_code(
+        "import matplotlib.pyplot as plt\nplt.clf(); plt.bar(['a', 'b'], [3, 4]); plt.title('T'); plt.show()"
+    )
+    chart = execution.results[0].chart
+    assert chart is not None
+    assert (chart.type, chart.title) == (ChartType.BAR, "T")
+    assert [(each.label, each.value) for each in chart.elements] == [("a", 3), ("b", 4)]
+
+
+async def test_bash_has_a_kernel(shared: AsyncSandbox) -> None:
+    """Its folder and variables stay from cell to cell; those of one cell do not."""
+    await shared.run_code("cd /tmp; mine=1", language="bash")
+    cell = await shared.run_code("echo $mine $PWD $ONCE", language="bash", envs={"ONCE": "it's"})
+    assert cell.logs.stdout == ["1 /tmp it's\n"]
+    assert (await shared.run_code("echo ${ONCE:-gone}", language="bash")).logs.stdout == ["gone\n"]
+
+
+async def test_javascript_and_typescript_have_a_kernel(make_sandbox: MakeSandbox) -> None:
+    """Values, output, modules, variables; a timeout ends a loop and keeps what was set."""
+    sandbox = await make_sandbox(envs={"A": 'it\'s "quoted"'})
+    js = functools.partial(sandbox.run_code, language="js")
+    assert (await js("process.cwd()")).text == "/home/user"
+    own = await js("const kept = 1; console.log(process.env.A, process.env.ONCE)", envs={"ONCE": "cell"})
+    assert own.logs.stdout == ['it\'s "quoted" cell\n']
+    assert (await js("process.env.ONCE || 'gone'")).text == "gone"
+    with pytest.raises(TimeoutException):
+        await js("while (true) {}", timeout=0.5)
+    assert (await js("kept + 1", timeout=30)).text == "2"
+    assert (await js("await Promise.resolve(typeof (await import('fs')).readFileSync)")).text == "function"
+    error = (await js("null.x")).error
+    assert error is not None
+    assert error.name == "TypeError"
+    typed = await sandbox.run_code("const n: number = 41; console.log(n + 1)", language="ts")
+    assert typed.logs.stdout == ["42\n"]
+    assert [each.language for each in await sandbox.list_code_contexts()] == [
+        "python",
+        "javascript",
+        "typescript",
+    ]
+
+
+async def test_a_language_without_kernel_says_so(shared: AsyncSandbox) -> None:
+    """The error names the language."""
+    error = (await shared.run_code("1", language="cobol")).error
+    assert error is not None
+    assert "no kernel for language 'cobol'" in error.value

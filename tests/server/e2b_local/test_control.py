@@ -62,8 +62,8 @@ async def test_a_wrong_key_is_refused(server: E2BLocal) -> None:
         await AsyncSandbox.create(**(server.options | {"api_key": "e2b_" + "0" * 40}))
 
 
-async def test_list_filters_by_metadata_and_state(server: E2BLocal, make_sandbox: MakeSandbox) -> None:
-    """Only sandboxes with all the metadata asked for, in one of the states asked for, are listed."""
+async def test_list_filters_and_orders(server: E2BLocal, make_sandbox: MakeSandbox) -> None:
+    """By all the metadata asked for, one of the states, template and time; the newest first unless asked."""
     mark = str(uuid.uuid4())
     first = await make_sandbox(metadata={"mark": mark, "text": "a b=c&d/ü"})
     second = await make_sandbox(metadata={"mark": mark})
@@ -79,6 +79,12 @@ async def test_list_filters_by_metadata_and_state(server: E2BLocal, make_sandbox
     assert await ids(metadata={"text": "other"}) == []
     assert await ids(state=[SandboxState.PAUSED]) == [second.sandbox_id]
     assert await ids(state=[SandboxState.RUNNING]) == [first.sandbox_id]
+    assert await ids(template="code-interpreter-v1") == [second.sandbox_id, first.sandbox_id]
+    assert await ids(template="base") == []
+    after = (await second.get_info()).started_at
+    assert await ids(started_after=after) == [second.sandbox_id]
+    oldest = AsyncSandbox.list(query=SandboxQuery(metadata={"mark": mark}), order="asc", **_api(server))
+    assert [each.sandbox_id for each in await oldest.next_items()] == [first.sandbox_id, second.sandbox_id]
 
 
 async def test_list_comes_in_pages(server: E2BLocal, make_sandbox: MakeSandbox) -> None:
@@ -127,6 +133,25 @@ def test_the_sync_sdk_works_too(server: E2BLocal) -> None:
         sandbox.files.write("note.txt", "text")
         assert sandbox.files.read("/home/user/note.txt") == "text"
         assert sandbox.run_code("open('note.txt').read() + '!'").text == "text!"
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"mcp": {"server": {}}},
+        {"iam": {"tokens": {"aws": {"audience": "x", "token_type": "jwt"}}}},
+        {"volume_mounts": {"/mnt/data": "volume"}},
+        {"network": {"https_ports": [8443]}},
+        {"network": {"rules": {"example.com": [{"transform": {"headers": {"a": "b"}}}]}}},
+        {"network": {"egress_proxy": {"address": "proxy:1080"}}},
+    ],
+    ids=lambda option: "-".join(str(key) for key in option),
+)
+async def test_options_that_are_not_here_are_refused(server: E2BLocal, option: dict[str, object]) -> None:
+    """To ignore one would start another sandbox than the one that was asked for."""
+    with pytest.raises(SandboxException, match="e2b-local has no") as caught:
+        await AsyncSandbox.create(**option, **server.options)
+    assert caught.value.status_code == 400
 
 
 def _api(server: E2BLocal) -> dict[str, str]:

@@ -6,8 +6,15 @@ import asyncio
 import time
 from collections.abc import Iterator
 
+import httpx
 import pytest
-from e2b import RateLimitException, SandboxException, SandboxNotRunningException, TimeoutException
+from e2b import (
+    RateLimitException,
+    SandboxException,
+    SandboxNotRunningException,
+    SandboxState,
+    TimeoutException,
+)
 from e2b_code_interpreter import AsyncSandbox
 
 from support.e2b_process import E2BLocal, MakeSandbox
@@ -104,3 +111,32 @@ async def test_a_fault_is_for_one_sandbox(server: E2BLocal, make_sandbox: MakeSa
     assert (await second.commands.run("echo fine")).stdout == "fine\n"
     with pytest.raises(SandboxException):
         await first.commands.run("true")
+
+
+async def test_one_that_runs_dies_at_random(server: E2BLocal, make_sandbox: MakeSandbox) -> None:
+    """What lives is listed with its state and metadata; a paused one is never chosen."""
+    paused = await make_sandbox(metadata={"which": "paused"})
+    await paused.pause()
+    running = {(await make_sandbox()).sandbox_id for _ in range(2)}
+    shown = {each["sandboxID"]: each for each in server.alive()}
+    assert shown[paused.sandbox_id]["state"] == "paused"
+    assert shown[paused.sandbox_id]["metadata"] == {"which": "paused"}
+    assert running <= set(shown)
+    others = {each["sandboxID"] for each in server.alive() if each["state"] == "running"} - running
+    dead = server.die()
+    assert dead in running | others
+    async with asyncio.timeout(30):
+        while dead in {each["sandboxID"] for each in server.alive()}:  # noqa: ASYNC110 - it ends by itself
+            await asyncio.sleep(0.01)
+    assert (await paused.get_info()).state == SandboxState.PAUSED
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503])
+async def test_a_fault_strikes_as_often_as_it_is_told(server: E2BLocal, status: int) -> None:
+    """So many times and then no more; with a chance of 0 never."""
+    headers = {"X-API-KEY": server.api_key}
+    server.inject("status", "GET /v2/sandboxes", status=status, times=2)
+    server.inject("drop", "GET /v2/sandboxes", chance=0)
+    async with httpx.AsyncClient(base_url=server.api_url, headers=headers) as client:
+        told = [(await client.get("/v2/sandboxes")).status_code for _ in range(4)]
+    assert told == [status, status, 200, 200]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
+import hashlib
 import io
+from collections.abc import AsyncIterator
 
+import httpx
 import pytest
-from e2b import FileNotFoundException, FileType, InvalidArgumentException
+from e2b import AuthenticationException, FileNotFoundException, FileType, InvalidArgumentException
 from e2b_code_interpreter import AsyncSandbox
 
 
@@ -101,3 +105,69 @@ async def test_links_and_dots_stay_inside(shared: AsyncSandbox) -> None:
     with pytest.raises(FileNotFoundException):
         await shared.files.read("link")
     assert "user:" in await shared.files.read("../../../../../../etc/passwd")
+
+
+async def test_metadata_stays_with_a_file_until_it_is_written_again(shared: AsyncSandbox) -> None:
+    """It is told by write, get_info and list; each upload replaces all of it; a rename keeps it."""
+    written = await shared.files.write("tagged/m.txt", "1", metadata={"kind": "plot", "run": "7"})
+    assert written.metadata == {"kind": "plot", "run": "7"}
+    await shared.files.rename("tagged/m.txt", "tagged/n.txt")
+    assert (await shared.files.get_info("tagged/n.txt")).metadata == {"kind": "plot", "run": "7"}
+    await shared.files.write("tagged/n.txt", b"2", metadata={"run": "8"})
+    (listed,) = await shared.files.list("tagged")
+    assert listed.metadata == {"run": "8"}
+    await shared.files.write("tagged/n.txt", "3")
+    assert not (await shared.files.get_info("tagged/n.txt")).metadata
+
+
+async def test_an_entry_tells_what_it_is(shared: AsyncSandbox) -> None:
+    """Size, mode, owner, time; a link has its target, and is described by what it points to."""
+    await shared.files.write("entry.txt", "12345")
+    await shared.commands.run("chmod 640 entry.txt; ln -s entry.txt entry-link; ln -s nowhere entry-dangling")
+    info = await shared.files.get_info("entry.txt")
+    assert (info.size, info.mode, info.permissions) == (5, 0o640, "-rw-r-----")
+    assert (info.owner, info.group) == ("user", "user")
+    assert abs((datetime.datetime.now(datetime.UTC) - info.modified_time).total_seconds()) < 600
+    link = await shared.files.get_info("entry-link")
+    assert (link.type, link.symlink_target, link.size) == (FileType.FILE, "/home/user/entry.txt", 5)
+    dangling = await shared.files.get_info("entry-dangling")
+    assert dangling.symlink_target == "/home/user/nowhere"
+
+
+async def test_a_large_file_streams_both_ways(shared: AsyncSandbox) -> None:
+    """What is read piece by piece is what a generator, compressed or not, has written."""
+    piece = bytes(range(256)) * 4096
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(8):
+            yield piece
+
+    for gzip in (False, True):
+        await shared.files.write("/tmp/large", pieces(), gzip=gzip)
+        digest = hashlib.sha256()
+        async for part in await shared.files.read("/tmp/large", format="stream", gzip=gzip):
+            digest.update(part)
+        assert digest.hexdigest() == hashlib.sha256(piece * 8).hexdigest()
+
+
+async def test_only_its_own_user_is_known(shared: AsyncSandbox) -> None:
+    """`user` works wherever a user may be named; any other, root too, is refused."""
+    await shared.files.write("users", "x", user="user")
+    assert await shared.files.read("users", user="user") == "x"
+    assert (await shared.commands.run("whoami; echo ~", user="user")).stdout == "user\n/home/user\n"
+    with pytest.raises(AuthenticationException, match="invalid username"):
+        await shared.commands.run("true", user="root")
+    with pytest.raises(AuthenticationException, match="invalid username"):
+        await shared.files.read("users", user="root")
+
+
+async def test_a_signed_address_takes_an_upload(shared: AsyncSandbox) -> None:
+    """For its own path only, and a reader's signature does not write."""
+    async with httpx.AsyncClient() as client:
+        url = shared.upload_url("signed.txt", use_signature_expiration=60)
+        assert (await client.post(url, files={"file": ("signed.txt", b"up")})).status_code == 200
+        assert await shared.files.read("signed.txt") == "up"
+        url = shared.download_url("signed.txt")
+        assert (await client.get(url)).text == "up"
+        assert (await client.post(url, files={"file": ("signed.txt", b"no")})).status_code == 401
+    assert await shared.files.read("signed.txt") == "up"

@@ -32,6 +32,7 @@ async def _serving(sandbox: AsyncSandbox, port: int) -> None:
         "    def do_POST(self):\n"
         "        body = self.rfile.read(int(self.headers['content-length']))\n"
         "        self.send_response(201); self.send_header('x-path', self.path)\n"
+        "        self.send_header('x-host', self.headers['host'])\n"
         "        self.end_headers(); self.wfile.write(body[::-1])\n"
         f"s = http.server.ThreadingHTTPServer(('127.0.0.1', {port}), H); print('ready', flush=True)\n"
         "s.serve_forever()\n"
@@ -68,6 +69,19 @@ async def test_a_private_sandbox_wants_its_traffic_token(make_sandbox: MakeSandb
         headers["E2B-Traffic-Access-Token"] = str(sandbox.traffic_access_token)
         assert (await client.post(server.api_url, headers=headers, content=b"x")).status_code == 201
     assert (await sandbox.run_code("1 + 1")).text == "2"
+
+
+async def test_the_host_name_a_program_sees_can_be_another(
+    make_sandbox: MakeSandbox, server: E2BLocal
+) -> None:
+    """As mask_request_host says, with the port put in; get_info tells the options."""
+    network = {"mask_request_host": "my.example:${PORT}"}
+    sandbox = await make_sandbox(network=network)
+    await _serving(sandbox, 8000)
+    async with httpx.AsyncClient() as client:
+        reply = await client.post(server.api_url, headers={"Host": sandbox.get_host(8000)}, content=b"x")
+    assert reply.headers["x-host"] == "my.example:8000"
+    assert (await sandbox.get_info()).network == network
 
 
 async def test_signed_addresses_find_their_sandbox(sandbox: AsyncSandbox, make_sandbox: MakeSandbox) -> None:

@@ -61,7 +61,7 @@ def test_a_python_below_tmp_is_no_part_of_a_snapshot(
 
 
 async def test_snapshots_are_listed_and_named(server: E2BLocal, make_sandbox: MakeSandbox) -> None:
-    """A name finds the snapshot, also as a template, and moves to the latest that has it."""
+    """In pages, newest first; a name finds one, also as a template, and moves to the latest that has it."""
     sandbox = await make_sandbox()
     options = {"api_url": server.api_url, "api_key": server.api_key}
     await sandbox.files.write("f", "1")
@@ -72,6 +72,10 @@ async def test_snapshots_are_listed_and_named(server: E2BLocal, make_sandbox: Ma
     assert [each.snapshot_id for each in found] == [second.snapshot_id, first.snapshot_id]
     found = await AsyncSandbox.list_snapshots(name="work/state:v1", **options).next_items()
     assert [each.snapshot_id for each in found] == [second.snapshot_id]
+    pages = AsyncSandbox.list_snapshots(sandbox_id=sandbox.sandbox_id, limit=1, **options)
+    shown = [*(await pages.next_items()), *(await pages.next_items())]
+    assert [each.snapshot_id for each in shown] == [second.snapshot_id, first.snapshot_id]
+    assert not pages.has_next
     copy = await make_sandbox(template="work/state:v1")
     assert await copy.files.read("f") == "2"
     assert await AsyncSandbox.delete_snapshot("work/state:v1", **options) is True
@@ -113,6 +117,17 @@ async def test_a_pause_without_memory_keeps_files_only(make_sandbox: MakeSandbox
     await sandbox.connect()
     assert await sandbox.files.read("f") == "kept"
     assert (await sandbox.commands.run("echo $A")).stdout == "1\n"
+    assert await sandbox.commands.list() == []
+
+
+async def test_a_paused_sandbox_can_be_rebooted(make_sandbox: MakeSandbox) -> None:
+    """It was paused with its memory and comes back with its files alone."""
+    sandbox = await make_sandbox()
+    await sandbox.files.write("f", "kept")
+    await sandbox.commands.run("sleep 1000", background=True)
+    await sandbox.pause()
+    await sandbox.connect(on_resume="reboot")
+    assert await sandbox.files.read("f") == "kept"
     assert await sandbox.commands.list() == []
 
 
