@@ -52,6 +52,9 @@ def _internet(value: str) -> str:
     return ",".join(hosts)
 
 
+_SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
+"""How the variables that hold secrets are named, by those who name them well."""
+
 _NEVER_PASSED = frozenset({"E2B_API_KEY", "ARTIFACT_KEY", "LANGGRAPH_API_KEY", "LANGSMITH_API_KEY"})
 """With these, code in a sandbox could act for the deployment: end sandboxes, approve its own plan."""
 
@@ -301,6 +304,16 @@ class Settings(BaseModel):
     def values_now(names: Iterable[str]) -> dict[str, str]:
         """Return what the environment says at this moment, for the names it has."""
         return {name: os.environ[name] for name in names if name in os.environ}
+
+    def secrets_now(self) -> dict[str, str]:
+        """Return what must not be shown, by name: what is passed on, and what is named like a key."""
+        like_keys = [name for name in os.environ if name.endswith(_SECRET_ENDINGS)]
+        fields = {
+            field.alias or name: value.get_secret_value()
+            for name, field in type(self).model_fields.items()
+            if isinstance(value := getattr(self, name), SecretStr)
+        }
+        return fields | self.values_now([*like_keys, *self.envs])
 
     @property
     def ask_first(self) -> list[str]:

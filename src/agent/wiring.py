@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from agent.deployment import deployment_name
+from agent.redaction.secrets import Secrets, watched
 from agent.sandbox.e2b import E2BProvider
 from agent.sandbox.manager import Environment, SandboxManager
 from agent.sandbox.owners import Owner
@@ -12,7 +13,10 @@ from agent.settings import Settings
 
 
 def sandbox_manager(
-    settings: Settings | None = None, *, environment: Environment | None = None
+    settings: Settings | None = None,
+    *,
+    environment: Environment | None = None,
+    secrets: Secrets | None = None,
 ) -> SandboxManager:
     """Return a manager for E2B sandboxes; nothing is sent and no key is needed until one is acquired.
 
@@ -20,14 +24,21 @@ def sandbox_manager(
         settings: default those of the environment.
         environment: where the values of the variables in `SANDBOX_ENVS` come from, such as a vault that knows
             the thread's user; default this process's own variables.
+        secrets: told of each value before a sandbox gets it, so that it can be redacted.
     """
     settings = settings or Settings.from_env()
+    environment = environment or _of_this_process
     return SandboxManager(
         sandbox_provider(settings),
         policy=sandbox_policy(settings),
         deployment=lambda: deployment_name(settings),
-        environment=environment or _of_this_process,
+        environment=watched(environment, secrets) if secrets else environment,
     )
+
+
+def known_secrets(settings: Settings) -> Secrets:
+    """Return the secrets of the deployment: its own keys and what it passes on into sandboxes."""
+    return Secrets(settings.secrets_now)
 
 
 async def _of_this_process(_: Owner, names: Sequence[str]) -> Mapping[str, str]:

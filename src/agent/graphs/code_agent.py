@@ -14,13 +14,14 @@ from agent.artifacts.middleware import ArtifactsMiddleware
 from agent.budget import budget
 from agent.context import Context
 from agent.models import ModelMiddleware, placeholder_model
+from agent.redaction import RedactionMiddleware
 from agent.sandbox.middleware import SandboxMiddleware
 from agent.sandbox.watch import RunWatch
 from agent.settings import Settings
 from agent.summaries import summaries
 from agent.tools import Limits, file_tools, python_tool, shell_tool
 from agent.tools.events import ToolEventsMiddleware
-from agent.wiring import sandbox_manager
+from agent.wiring import known_secrets, sandbox_manager
 
 PROMPT = """\
 You answer by running code. You have a sandbox: a Linux machine of your own with Python (numpy, pandas and
@@ -50,7 +51,8 @@ def code_agent(
         state_schema: wins over the agent's own, such as one with another channel for `messages`.
     """
     limits = Limits.of(settings)
-    manager = sandbox_manager(settings)
+    secrets = known_secrets(settings)
+    manager = sandbox_manager(settings, secrets=secrets)
     tools = [python_tool(limits), shell_tool(limits), *file_tools(limits)]
     return create_agent(
         placeholder_model(),
@@ -64,8 +66,9 @@ def code_agent(
             ModelMiddleware(settings),
             ModelRetryMiddleware(on_failure="error"),
             ImagesMiddleware(settings.model_images),
+            RedactionMiddleware(secrets),
             ToolEventsMiddleware(),
-            ArtifactsMiddleware(settings),
+            ArtifactsMiddleware(settings, secrets.redacted),
             SandboxMiddleware(manager),
         ],
         context_schema=Context,
