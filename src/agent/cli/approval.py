@@ -37,6 +37,8 @@ _ANSWERS = {
     "r": "respond",
     "respond": "respond",
 }
+_WHY_NOT = "  Why not? (Enter says nothing) "
+_WHY_NOT_PLAN = "  Why not? (words are for the next plan, Enter ends the repair) "
 _LANGUAGES = {"code": "python", "command": "bash"}
 
 
@@ -97,6 +99,8 @@ def show_question(screen: Screen, value: Any) -> None:
     screen.heading("Plan" + again if any(action.is_plan for action in asked_about) else "Approval needed")
     for action in asked_about:
         _show_action(screen, action)
+    if notice := value.get("notice"):
+        screen.line(f"  {notice}", "yellow")
 
 
 def _show_action(screen: Screen, action: Action) -> None:
@@ -150,7 +154,7 @@ def _decision(screen: Screen, action: Action, which: str) -> Decision:
         if said == "approve":
             return approval(action)
         if said == "reject":
-            return rejection(screen.ask("  Why not? (Enter to say nothing) "))
+            return rejection(screen.ask(_WHY_NOT_PLAN if action.is_plan else _WHY_NOT))
         if said == "respond":
             if words := screen.ask("  What is its result to be? (Enter goes back) "):
                 return response(words)

@@ -11,6 +11,7 @@ from typing import Any
 Decision = dict[str, Any]
 Answer = dict[str, Any]
 
+_HASHES = ("plan_hash", "actions_hash")  # of what was shown; an answer that repeats one is checked by it
 _USUAL = ("approve", "reject")  # where a question does not say what it allows
 
 
@@ -53,11 +54,9 @@ def actions(value: Any) -> list[Action]:
 
 
 def answer(value: Any, decide: Callable[[Action], Decision]) -> Answer:
-    """Return the answer with one decision an action, bound to the plan that was shown."""
+    """Return the answer with one decision an action, bound to what was shown."""
     made: Answer = {"decisions": [decide(action) for action in actions(value)]}
-    if isinstance(value, Mapping) and value.get("plan_hash"):
-        made["plan_hash"] = value["plan_hash"]
-    return made
+    return made | {name: value[name] for name in _HASHES if isinstance(value, Mapping) and value.get(name)}
 
 
 def approval(action: Action) -> Decision:

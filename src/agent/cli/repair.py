@@ -1,7 +1,7 @@
 """Repair a folder: pack it, follow the run, and put the changes back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,8 @@ GRAPH = "plan_execute"
 class RepairOptions:
     """What the command line's user chose."""
 
-    test: str = ""
-    setup: str = ""
-    goal: str = ""
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of the graph's input beside the project; what is empty is left to the graph."""
     model: str = ""
     yes: bool = False
     put_back: bool = False
@@ -66,8 +65,7 @@ def run_repair(screen: Screen, session: Session, folder: Path, options: RepairOp
 
 def request(packed: Packed, options: RepairOptions) -> dict[str, Any]:
     """Return the graph's input; what the user left empty is left to the graph."""
-    optional = {"test_command": options.test, "setup_command": options.setup, "goal": options.goal}
-    return {"project": packed.project, **{name: value for name, value in optional.items() if value}}
+    return {"project": packed.project} | {name: value for name, value in options.asked.items() if value}
 
 
 def context(model: str) -> dict[str, Any]:

@@ -1,0 +1,122 @@
+"""Commands that start or go on with runs: `repair`, `chat` and `resume`."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli.commands.options import (
+    HeaderOption,
+    JsonOption,
+    ModelOption,
+    ServerOption,
+    ThreadArgument,
+    VerboseOption,
+    YesOption,
+)
+from agent.cli.entry import connected
+
+if TYPE_CHECKING:
+    from agent.cli.follow import View
+    from agent.cli.screen import Screen
+    from agent.cli.session import Session
+
+
+def repair(
+    path: Annotated[Path, typer.Argument(help="Folder of the project; at most 1 MB of text is sent.")],
+    test: Annotated[str, typer.Option(help="Decides by its exit code whether the tests pass.")] = "",
+    setup: Annotated[str, typer.Option(help="Runs once before the tests, such as an installation.")] = "",
+    goal: Annotated[str, typer.Option(help="Words to the planner.")] = "",
+    workdir: Annotated[str, typer.Option(help="Folder in PATH that both commands start in.")] = "",
+    protect: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="Files whose change is undone; repeatable; default tests."),
+    ] = None,
+    tries: Annotated[int | None, typer.Option(help="How many plans may be carried out.", min=1)] = None,
+    model: ModelOption = "",
+    put_back: Annotated[
+        bool, typer.Option("--apply", help="Put the changes into PATH when the tests pass, after asking.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Apply over uncommitted changes, too.")] = False,
+    yes: YesOption = False,
+    json: JsonOption = False,
+    verbose: VerboseOption = False,
+    server: ServerOption = None,
+    header: HeaderOption = None,
+) -> None:
+    """Repair a project whose tests fail: plan, ask, carry out, verify.
+
+    Git decides which files are sent (.gitignore is honoured); links, binary files and .env are left out.
+    Without a terminal and without --yes the run stops at the plan; `resume` goes on with it.
+    """
+
+    def work(screen: "Screen", session: "Session") -> int:
+        from agent.cli.repair import RepairOptions, run_repair
+
+        asked = {
+            "test_command": test,
+            "setup_command": setup,
+            "goal": goal,
+            "workdir": workdir,
+            "protect": protect,
+            "limits": {"tries": tries} if tries else None,
+        }
+        options = RepairOptions(asked, model, yes, put_back, force, verbose, json)
+        return run_repair(screen, session, path, options)
+
+    connected(work, server, header, json=json)
+
+
+def chat(
+    message: Annotated[
+        str | None, typer.Argument(help="Say this and leave; default asks for messages, or reads a pipe.")
+    ] = None,
+    thread: Annotated[str | None, typer.Option(help="Go on with an earlier conversation.")] = None,
+    charts: Annotated[Path | None, typer.Option(help="Folder for charts; default a temporary one.")] = None,
+    model: ModelOption = "",
+    yes: YesOption = False,
+    json: JsonOption = False,
+    server: ServerOption = None,
+    header: HeaderOption = None,
+) -> None:
+    """Talk to an agent that answers by running code in a sandbox."""
+
+    def work(screen: "Screen", session: "Session") -> int:
+        from agent.cli.chat import Chat
+        from agent.cli.chat_view import ChatView
+        from agent.cli.jsonl import JsonView
+        from agent.cli.repair import decider
+
+        said = message if message is not None or screen.can_ask else sys.stdin.read().strip()
+        if said == "":
+            raise typer.BadParameter("there is no message", param_hint="MESSAGE")
+        view: View = JsonView() if json else ChatView(screen, charts=charts)
+        talk = Chat(screen, session, view=view, decide=decider(screen, yes=yes), model=model)
+        return talk.talk(thread, said)
+
+    connected(work, server, header, json=json)
+
+
+def resume(
+    thread: ThreadArgument,
+    model: ModelOption = "",
+    yes: YesOption = False,
+    reject: Annotated[str, typer.Option(metavar="WORDS", help="Reject without asking, saying why.")] = "",
+    json: JsonOption = False,
+    verbose: VerboseOption = False,
+    server: ServerOption = None,
+    header: HeaderOption = None,
+) -> None:
+    """Answer what a thread waits for, or watch the run that works on it."""
+    if yes and reject:
+        raise typer.BadParameter("--yes approves; give one of the two", param_hint="--reject")
+
+    def work(screen: "Screen", session: "Session") -> int:
+        from agent.cli.repair import decider
+        from agent.cli.threads import Resumption
+
+        go_on = Resumption(screen, session, verbose=verbose, json=json)
+        return go_on(thread, decider(screen, yes=yes, no=reject), model=model)
+
+    connected(work, server, header, json=json)
