@@ -2,7 +2,7 @@
 # PYTHON=/path/to/python3.12 chooses the interpreter the environment is made from.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test soak check fix clean
+.PHONY: help demo dev test soak check fix picture clean
 
 BIN := .venv/bin
 
@@ -26,6 +26,9 @@ check: .venv/installed  ## lint and types
 
 fix: .venv/installed  ## format, and mend what the linter can
 	@$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+picture: .venv/installed  ## draw docs/demo.svg, the demo as it runs on a terminal
+	@$(BIN)/python scripts/picture.py
 
 clean:  ## remove the environment and caches
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache

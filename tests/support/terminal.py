@@ -64,6 +64,11 @@ class Terminal:
         os.close(self._ours)
 
     @property
+    def raw(self) -> str:
+        """Everything shown so far, as it was written."""
+        return self._shown
+
+    @property
     def text(self) -> str:
         """Everything shown so far, without colours and cursor movements."""
         return _ESCAPES.sub("", self._shown)
