@@ -13,6 +13,7 @@ from agent.artifacts.images import ImagesMiddleware
 from agent.artifacts.middleware import ArtifactsMiddleware
 from agent.budget import budget
 from agent.context import Context
+from agent.failures import tool_errors
 from agent.models import ModelMiddleware, placeholder_model
 from agent.redaction import RedactionMiddleware
 from agent.sandbox.middleware import SandboxMiddleware
@@ -69,6 +70,7 @@ def code_agent(
             RedactionMiddleware(secrets),
             ToolEventsMiddleware(),
             ArtifactsMiddleware(settings, secrets.redacted),
+            tool_errors(),
             SandboxMiddleware(manager),
         ],
         context_schema=Context,
