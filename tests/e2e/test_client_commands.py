@@ -1,5 +1,6 @@
 """The commands of `sandbox-agent` against a real server, piped and on a terminal."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import pytest
 
 import agent.scripted
 from support.langgraph_dev import DevServer
+from support.tcp_proxy import TcpProxy
 from support.terminal import Terminal
 
 PROGRAM = str(Path(sys.executable).parent / "sandbox-agent")
@@ -73,6 +75,43 @@ def test_repair_left_at_the_plan_is_finished_by_another_process(env: dict[str, s
     subprocess.run(["git", "apply", "--check", "-"], cwd=shop, input=diff, text=True, check=True)
     assert thread not in run(env, "threads", "--waiting").stdout
     assert run(env, "cancel", thread).stdout == "No run works on this thread.\n"
+
+
+async def test_repair_loses_and_repeats_nothing_whatever_breaks(
+    env: dict[str, str], shop: Path, server: DevServer
+) -> None:
+    """Left at its question, gone on with by another process after a restart of the server, cut off twice."""
+    with Terminal([PROGRAM, "repair", "."], env=env, cwd=shop) as terminal:
+        await asyncio.to_thread(terminal.expect, "Carry out this plan?")
+        terminal.type("\x03")
+        assert await asyncio.to_thread(terminal.wait) == 130
+        assert "The question stays open: sandbox-agent resume " in terminal.text
+        thread = thread_of(terminal.text)
+    await server.restart()
+    async with TcpProxy(server.url) as proxy:
+        command = [PROGRAM, "resume", thread, "--server", proxy.url]
+        with Terminal(command, env=env, cwd=shop) as terminal:
+            await asyncio.to_thread(terminal.expect, "Carry out this plan?")
+            terminal.type("y\n")
+            await asyncio.to_thread(terminal.expect, "1 of 2")
+            proxy.cut()
+            await asyncio.to_thread(terminal.expect, "write_file shop/pricing.py")
+            proxy.refusing = True
+            proxy.cut()
+            await asyncio.to_thread(terminal.expect, f"No connection to {proxy.url}")
+            proxy.refusing = False
+            await asyncio.to_thread(terminal.expect, "The connection is back; nothing was lost.")
+            await asyncio.to_thread(terminal.expect, "✓ 14 passed")
+            assert await asyncio.to_thread(terminal.wait) == 0
+    for once in (
+        "  1 of 2  ",
+        "  2 of 2  ",
+        "write_file shop/pricing.py",
+        "write_file shop/basket.py",
+        "Wrote 751 bytes",
+        "exit_code: 0  6 passed",
+    ):
+        assert terminal.text.count(once) == 1, once
 
 
 def test_repair_json_writes_objects_alone(env: dict[str, str], shop: Path) -> None:

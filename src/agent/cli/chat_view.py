@@ -82,12 +82,16 @@ class ChatView:
     def _tool(self, event: ToolEvent) -> None:
         if event.event == "start":
             self._start(event)
+            self._wait(event.name)
+        elif event.event == "heartbeat":
+            self._wait(f"{event.name}, {event.elapsed_s} s")
         elif event.event == "output":
             self._quiet()
             self._screen.write(_indented(event.text, at_start=not self._in_line), "dim")
             self._in_line = not event.text.endswith("\n")
         elif event.event == "end":
             self._end(event)
+            self._wait("Thinking")
 
     def _start(self, event: ToolEvent) -> None:
         code = _code(event.text) if event.name == "run_python" else None
@@ -123,6 +127,11 @@ class ChatView:
         if self._in_line:
             self._screen.line()
             self._in_line = False
+
+    def _wait(self, message: str) -> None:
+        # On a line that is not finished it would write over what stands there.
+        if self._busy is not None and not self._in_line:
+            self._busy.go_on(message)
 
     def _quiet(self) -> None:
         if self._busy is not None:

@@ -114,17 +114,7 @@ class Busy:
 
     def __enter__(self) -> Self:
         if self._screen.is_terminal:
-            self._progress = Progress(
-                SpinnerColumn(),
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=20),
-                TextColumn("{task.fields[detail]}", style="dim", table_column=Column(no_wrap=True, ratio=1)),
-                console=self._screen.console,
-                expand=True,
-                transient=True,
-            )
-            self._task = self._progress.add_task(_short(self._message), total=None, detail="")
-            self._progress.start()
+            self.go_on(self._message)
         elif self._message:
             self._screen.line(f"{self._message} …")
         return self
@@ -134,8 +124,26 @@ class Busy:
     ) -> None:
         self.stop()
 
+    def go_on(self, message: str) -> None:
+        """Put it on the screen, again if it was taken off; silent without a terminal."""
+        if not self._screen.is_terminal:
+            return
+        if self._progress is None:
+            self._progress = Progress(
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=20),
+                TextColumn("{task.fields[detail]}", style="dim", table_column=Column(no_wrap=True, ratio=1)),
+                console=self._screen.console,
+                expand=True,
+                transient=True,
+            )
+            self._task = self._progress.add_task(_short(message), total=None, detail="")
+            self._progress.start()
+        self.update(message)
+
     def stop(self) -> None:
-        """Take it off the screen for good."""
+        """Take it off the screen, until `go_on`."""
         if self._progress is not None:
             self._progress.stop()
             self._progress = None

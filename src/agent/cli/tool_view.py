@@ -38,6 +38,9 @@ class ToolView:
                 self._screen.line(line)
             case "output":
                 self._output(event)
+            case "heartbeat":
+                if self.busy is not None:
+                    self.busy.detail(f"{event.name}, {event.elapsed_s} s")
             case "end":
                 self._end(event)
             case "result":  # the same text as `end`, from the conversation

@@ -21,7 +21,7 @@ from agent.client.events import (
     Update,
 )
 
-_TOOL_EVENTS = frozenset({"start", "output", "end"})
+_TOOL_EVENTS = frozenset({"start", "output", "heartbeat", "end"})
 
 
 def decode(part: StreamPart, thread_id: str) -> Iterator[Event]:
@@ -99,7 +99,11 @@ def _custom(data: Any) -> Event:
             return SandboxNotice(_text(data, "event"), _text(data, "sandbox_id"), _text(data, "message"))
         case "tool" if data.get("event") in _TOOL_EVENTS:
             return ToolEvent(
-                data["event"], _text(data, "name"), _text(data, "tool_call_id"), _tool_text(data)
+                event=data["event"],
+                name=_text(data, "name"),
+                tool_call_id=_text(data, "tool_call_id"),
+                text=_tool_text(data),
+                elapsed_s=int(data.get("elapsed_s") or 0),
             )
     return Custom(data)
 

@@ -92,14 +92,16 @@ class Tests:
 class ToolEvent:
     """A tool started (`text` is its arguments as JSON), wrote output, or ended.
 
+    `heartbeat` says of a silent one that it still works, after `elapsed_s` seconds.
     `result` is the whole text that the model is given; it comes from the conversation, so also from tools
     that report nothing themselves.
     """
 
-    event: Literal["start", "output", "end", "result"]
+    event: Literal["start", "output", "heartbeat", "end", "result"]
     name: str
     tool_call_id: str = ""
     text: str = ""
+    elapsed_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)

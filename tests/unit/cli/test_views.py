@@ -4,8 +4,11 @@ import io
 import json
 from pathlib import Path
 
+from rich.console import Console
+
 from agent.cli.chat_view import ChatView
 from agent.cli.jsonl import JsonView
+from agent.cli.screen import Screen
 from agent.client import (
     Artifact,
     Event,
@@ -54,6 +57,20 @@ def test_chat_shows_code_output_and_result(tmp_path: Path) -> None:
         ToolEvent("end", "run_python", "c", "<stdout>\n1\n</stdout>\n<result>\n2\n</result>"),
     ]
     assert chat(tmp_path, *events) == ["  run_python", "    print(1)", "    2", "    1", "    2"]
+
+
+def test_chat_says_how_long_a_silent_tool_has_worked(tmp_path: Path) -> None:
+    """On a terminal beside the spinner; in a log nothing is repeated every few seconds."""
+    beat = ToolEvent("heartbeat", "run_python", "c", elapsed_s=20)
+    assert chat(tmp_path, beat) == []
+    file = io.StringIO()
+    screen = Screen(Console(file=file, force_terminal=True, width=80), ask=False)
+    view = ChatView(screen, charts=tmp_path)
+    with screen.busy("Thinking") as busy:
+        view.follow(busy)
+        view.show(Token("I look.\n"))
+        view.show(beat)
+    assert "run_python, 20 s" in file.getvalue()
 
 
 def test_chat_shows_an_error_by_its_first_line(tmp_path: Path) -> None:
@@ -109,7 +126,14 @@ def test_json_writes_one_object_an_event() -> None:
     ):
         view.show(event)
     assert [json.loads(line) for line in file.getvalue().splitlines()] == [
-        {"event": "tool_event", "what": "start", "name": "run_command", "tool_call_id": "c", "text": "{}"},
+        {
+            "event": "tool_event",
+            "what": "start",
+            "name": "run_command",
+            "tool_call_id": "c",
+            "text": "{}",
+            "elapsed_s": 0,
+        },
         {
             "event": "tests",
             "phase": "baseline",

@@ -63,6 +63,11 @@ CASES: list[tuple[str, Any, list[Event]]] = [
         {"type": "tool", "event": "start", "name": "f", "tool_call_id": "c", "args": {"path": "é"}},
         [ToolEvent("start", "f", "c", '{"path": "é"}')],
     ),
+    (
+        "custom",
+        {"type": "tool", "event": "heartbeat", "name": "f", "tool_call_id": "c", "elapsed_s": 20},
+        [ToolEvent("heartbeat", "f", "c", elapsed_s=20)],
+    ),
     ("custom", {"type": "tool", "event": "else"}, [Custom({"type": "tool", "event": "else"})]),
     (
         "custom",
