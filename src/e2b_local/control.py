@@ -23,6 +23,7 @@ from e2b_local.template import NAMES
 from e2b_local.views import connected, detail, listed, snapshotted
 
 _MAX_FORKS = 100
+_METHODS = ["DELETE", "GET", "PATCH", "POST", "PUT"]
 _NOT_HERE = ("iam", "mcp", "volumeMounts")
 
 Handler = Callable[[HttpRequest], Awaitable[Response]]
@@ -41,6 +42,7 @@ class ControlPlane:
             ("POST", "/sandboxes", self._create),
             ("GET", "/v2/sandboxes", self._list),
             ("GET", "/sandboxes", self._list),
+            ("GET", "/sandboxes/metrics", self._all_metrics),
             ("GET", "/sandboxes/{id}", self._detail),
             ("DELETE", "/sandboxes/{id}", self._kill),
             ("POST", "/v2/sandboxes/{id}/connect", self._connect),
@@ -54,11 +56,16 @@ class ControlPlane:
             ("POST", "/sandboxes/{id}/fork", self._fork),
             ("POST", "/sandboxes/{id}/snapshots", self._snapshot),
             ("GET", "/snapshots", self._snapshots),
+            ("DELETE", "/templates/tags", _not_here),
             ("DELETE", "/templates/{name:path}", self._delete_snapshot),
         ]
         self.app = Router(
-            [Route(path, _guarded(handler), methods=[method]) for method, path, handler in routes],
-            default=_unknown,
+            [
+                *(Route(path, _guarded(handler), methods=[method]) for method, path, handler in routes),
+                # Whatever else is asked for: an error that is not JSON would escape from the SDK as such.
+                Route("/{path:path}", _guarded(_not_here), methods=_METHODS),
+            ],
+            redirect_slashes=False,
         )
 
     def authorised(self, key: str | None) -> bool:
@@ -135,6 +142,15 @@ class ControlPlane:
         )
         return JSONResponse(found)
 
+    async def _all_metrics(self, request: HttpRequest) -> Response:
+        wanted = ",".join(request.query_params.getlist("sandbox_ids")).split(",")
+        found = {
+            each.id: await samples(each, self._config, None, None)
+            for each in self._registry.all()
+            if each.id in wanted
+        }
+        return JSONResponse({"sandboxes": {key: taken[-1] for key, taken in found.items() if taken}})
+
     async def _network(self, request: HttpRequest) -> Response:
         body = await _body(request)
         # An update replaces what was set before: without a word about it there is no access.
@@ -181,10 +197,8 @@ def _guarded(handler: Handler) -> Handler:
     return guarded
 
 
-async def _unknown(scope: Any, receive: Any, send: Any) -> None:
-    await ApiError(404, f"{scope['method']} {scope['path']} is not known here").response()(
-        scope, receive, send
-    )
+async def _not_here(request: HttpRequest) -> Response:
+    raise ApiError(404, f"{request.method} {request.url.path} is not known here")
 
 
 async def _body(request: HttpRequest) -> dict[str, Any]:

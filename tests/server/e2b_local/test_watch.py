@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 
+import httpx
 import pytest
 from e2b import FileNotFoundException, FilesystemEvent, FilesystemEventType, SandboxException
 from e2b_code_interpreter import AsyncSandbox, Sandbox
@@ -65,7 +66,7 @@ def test_events_can_be_fetched(server: E2BLocal) -> None:
         handle.stop()
 
 
-async def test_metrics_tell_what_is_used(shared: AsyncSandbox) -> None:
+async def test_metrics_tell_what_is_used(server: E2BLocal, shared: AsyncSandbox) -> None:
     """Memory and disk grow with what the sandbox holds; a range that is over has no samples."""
     before = (await shared.get_metrics())[0]
     await shared.files.write("big", "x" * 5_000_000)
@@ -81,5 +82,10 @@ async def test_metrics_tell_what_is_used(shared: AsyncSandbox) -> None:
     assert after.disk_used >= before.disk_used + 5_000_000
     assert after.mem_used >= before.mem_used + 50_000_000
     assert after.mem_total == 2048 * 1024 * 1024
+    async with httpx.AsyncClient(base_url=server.api_url, headers={"X-API-KEY": server.api_key}) as client:
+        reply = await client.get("/sandboxes/metrics", params={"sandbox_ids": f"other,{shared.sandbox_id}"})
+    (together,) = reply.json()["sandboxes"].items()
+    assert together[0] == shared.sandbox_id
+    assert together[1]["memUsed"] >= before.mem_used + 50_000_000
     past = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
     assert await shared.get_metrics(start=past, end=past + datetime.timedelta(minutes=1)) == []
