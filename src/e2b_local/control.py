@@ -24,7 +24,7 @@ from e2b_local.views import connected, detail, listed, snapshotted
 
 _MAX_FORKS = 100
 _METHODS = ["DELETE", "GET", "PATCH", "POST", "PUT"]
-_NOT_HERE = ("iam", "mcp", "volumeMounts")
+_REFUSED = ("iam", "mcp", "volumeMounts")
 
 Handler = Callable[[HttpRequest], Awaitable[Response]]
 
@@ -233,7 +233,7 @@ def _creation(body: dict[str, Any]) -> Request:
     for name, pairs in (("metadata", metadata), ("envVars", envs)):
         if not isinstance(pairs, dict) or not all(isinstance(value, str) for value in pairs.values()):
             raise ApiError(400, f"{name} is not an object of strings")
-    if unknown := [name for name in _NOT_HERE if body.get(name)]:
+    if unknown := [name for name in _REFUSED if body.get(name)]:
         # To ignore them would start something else than what was asked for.
         raise ApiError(400, f"e2b-local has no {', '.join(unknown)}")
     network = body.get("network") or {}
