@@ -1,6 +1,6 @@
 """What one run or one assistant may vary; sent as JSON, shown as a form in Studio."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -57,6 +57,9 @@ class Context:
         title="Variables",
         description="Names of the variables that commands and code are given, among those the deployment "
         "passes on; empty means all of them.",
+    )
+    instructions: Annotated[str, Field(max_length=20_000)] | None = Field(
+        default=None, title="Instructions", description="Added to the system prompt of `agent`."
     )
     ask_first: list[str] | None = Field(
         default=None,

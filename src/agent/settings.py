@@ -142,6 +142,12 @@ class Settings(BaseModel):
         alias="SANDBOX_TEMPLATE",
         description="The E2B template sandboxes are made from; it must run the code interpreter.",
     )
+    sandbox_installed: str = Field(
+        "numpy, pandas and matplotlib",
+        alias="SANDBOX_INSTALLED",
+        max_length=2000,
+        description="The Python packages that the template has, as the model is told; it can look for more.",
+    )
     sandbox_timeout_s: int = Field(
         300,
         alias="SANDBOX_TIMEOUT",
