@@ -73,6 +73,13 @@ def _variables(value: str) -> str:
     return names
 
 
+def _sendable(key: SecretStr) -> SecretStr:
+    text = key.get_secret_value()
+    if not (text.isascii() and text.isprintable()):
+        raise ValueError("must be printable ASCII")
+    return key
+
+
 def _long_enough(value: SecretStr) -> SecretStr:
     if len(value) < 16:
         raise ValueError("16 characters or more are needed")
@@ -286,7 +293,7 @@ class Settings(BaseModel):
         alias="LANGGRAPH_URL",
         description="For the command line: the LangGraph server it talks to; `--server` wins.",
     )
-    langgraph_api_key: SecretStr | None = Field(
+    langgraph_api_key: Annotated[SecretStr, AfterValidator(_sendable)] | None = Field(
         None,
         alias="LANGGRAPH_API_KEY",
         description="For the command line: key of that server, if it asks for one.",

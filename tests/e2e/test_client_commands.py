@@ -234,6 +234,8 @@ def test_chat_on_a_terminal_talks_until_the_end_of_input(env: dict[str, str], tm
         (["repair", "/nowhere/at/all"], 2, "is no folder"),
         (["repair"], 2, "Missing argument"),
         (["chat", "hello", "--header", "nonsense"], 2, "a header looks like"),
+        (["threads", "--server", "nonsense"], 2, "is no address"),
+        (["resume", "nope"], 2, "is no id of a thread"),
         (["show", "00000000-0000-4000-8000-000000000000"], 3, "not found"),
         (["threads", "--server", "http://127.0.0.1:1"], 3, "sandbox-agent serve"),
         (["doctor"], 0, "graphs agent, plan_execute"),

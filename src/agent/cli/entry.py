@@ -1,5 +1,6 @@
 """How a command begins and ends: signals, settings, a connection, an exit code."""
 
+import re
 import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from agent.cli.screen import Screen
     from agent.cli.session import Session
     from agent.client import ClientError
+
+
+_TOKEN = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # RFC 9110, 5.6.2
 
 
 class Terminated(KeyboardInterrupt):
@@ -52,7 +56,7 @@ def connected(
     json: bool = False,
 ) -> NoReturn:
     """Run a command's work on a connection to a server, and leave with its exit code."""
-    headers = _headers(header or [])
+    headers = headers_of(header or [])
 
     def connect() -> int:
         from agent.cli.project import settings_here
@@ -69,14 +73,14 @@ def connected(
                     from agent.cli.jsonl import JsonView
 
                     JsonView().error(exc)
-                if hint := _hint(exc):
-                    screen.line(hint)
+                if words := hint(exc):
+                    screen.line(words)
                 return exits.PLATFORM
 
     guarded(connect)
 
 
-def _hint(exc: "ClientError") -> str:
+def hint(exc: "ClientError") -> str:
     """Return what to type next after an error, where a command of ours helps."""
     from agent.client import BusyError, NotFoundError, RefusedError, StreamLostError, UnreachableError
 
@@ -107,8 +111,16 @@ def screen_for(*, json: bool = False) -> "Screen":
     return Screen(Console(stderr=True, highlight=False), ask=False) if json else Screen()
 
 
-def _headers(given: list[str]) -> dict[str, str]:
+def headers_of(given: list[str]) -> dict[str, str]:
+    """Return headers as they were typed, `Name: value`.
+
+    Raises:
+        BadParameter: one cannot be sent.
+    """
     pairs = [text.partition(":") for text in given]
-    if any(not separator or not name.strip() for name, separator, _ in pairs):
-        raise typer.BadParameter("a header looks like `Name: value`", param_hint="--header")
+    for name, separator, value in pairs:
+        if not separator or not _TOKEN.fullmatch(name.strip()):
+            raise typer.BadParameter("a header looks like `Name: value`", param_hint="--header")
+        if not value.isascii() or not value.isprintable():
+            raise typer.BadParameter("a header's value is printable ASCII", param_hint="--header")
     return {name.strip(): value.strip() for name, _, value in pairs}

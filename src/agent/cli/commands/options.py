@@ -1,13 +1,53 @@
 """Options that several commands share."""
 
+import uuid
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
+
+
+def address(given: str | None) -> str | None:
+    """Return a server's address as it was typed.
+
+    Raises:
+        BadParameter: it is none.
+    """
+    if given is None:
+        return None
+    try:
+        parts = urlsplit(given)
+        fits = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets or a port that are none
+        fits = False
+    if not fits:
+        raise typer.BadParameter(f"{given!r} is no address such as http://127.0.0.1:2024")
+    return given
+
+
+def thread_id(given: str | None) -> str | None:
+    """Return a thread's id as it was typed.
+
+    Raises:
+        BadParameter: it is none.
+    """
+    try:
+        if given is not None:
+            uuid.UUID(given)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{given!r} is no id of a thread; `sandbox-agent threads` lists them"
+        ) from None
+    return given
+
 
 ServerOption = Annotated[
     str | None,
     typer.Option(
-        "--server", help="Address of the LangGraph server; default LANGGRAPH_URL.", show_default=False
+        "--server",
+        help="Address of the LangGraph server; default LANGGRAPH_URL.",
+        show_default=False,
+        callback=address,
     ),
 ]
 HeaderOption = Annotated[
@@ -23,4 +63,6 @@ ModelOption = Annotated[
     str,
     typer.Option(help="Chat model for this run, `provider:name`; default the server's.", show_default=False),
 ]
-ThreadArgument = Annotated[str, typer.Argument(help="Id of a thread; `sandbox-agent threads` lists them.")]
+ThreadArgument = Annotated[
+    str, typer.Argument(help="Id of a thread; `sandbox-agent threads` lists them.", callback=thread_id)
+]

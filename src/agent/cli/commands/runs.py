@@ -14,6 +14,7 @@ from agent.cli.commands.options import (
     ThreadArgument,
     VerboseOption,
     YesOption,
+    thread_id,
 )
 from agent.cli.entry import connected
 
@@ -72,7 +73,9 @@ def chat(
     message: Annotated[
         str | None, typer.Argument(help="Say this and leave; default asks for messages, or reads a pipe.")
     ] = None,
-    thread: Annotated[str | None, typer.Option(help="Go on with an earlier conversation.")] = None,
+    thread: Annotated[
+        str | None, typer.Option(help="Go on with an earlier conversation.", callback=thread_id)
+    ] = None,
     charts: Annotated[Path | None, typer.Option(help="Folder for charts; default a temporary one.")] = None,
     model: ModelOption = "",
     yes: YesOption = False,

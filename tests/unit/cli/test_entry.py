@@ -1,0 +1,70 @@
+"""How a command begins and ends: what it refuses to begin with, and what it says at the end."""
+
+import pytest
+import typer
+
+from agent.cli.commands.options import address, thread_id
+from agent.cli.entry import headers_of, hint
+from agent.client import (
+    BusyError,
+    ClientError,
+    NotFoundError,
+    RefusedError,
+    StreamLostError,
+    UnreachableError,
+)
+from agent.client.errors import Where
+
+THREAD = "00000000-0000-4000-8000-000000000000"
+WHERE = Where("http://s", THREAD, "r")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (BusyError("busy", WHERE, "", 409), f"sandbox-agent resume {THREAD}"),
+        (NotFoundError("no", WHERE, "", 404), "sandbox-agent threads"),
+        (RefusedError("no", WHERE, "", 401), "LANGGRAPH_API_KEY"),
+        (StreamLostError("lost", WHERE, ""), f"sandbox-agent resume {THREAD}"),
+        (UnreachableError("none", Where("http://s"), ""), "sandbox-agent serve"),
+        (RefusedError("no", WHERE, "", 500), ""),
+    ],
+)
+def test_error_says_what_to_type_next(error: ClientError, words: str) -> None:
+    """Where a command of ours helps; a failure of the server is for its log."""
+    assert words in hint(error)
+    assert bool(words) == bool(hint(error))
+
+
+@pytest.mark.parametrize(
+    "given", ["nonsense", "ftp://x", "http://[::1", "http://", "http://h:99999", "http://h:0"]
+)
+def test_address_that_is_none_is_refused(given: str) -> None:
+    """Before anything is connected, as wrong usage."""
+    with pytest.raises(typer.BadParameter, match="is no address"):
+        address(given)
+
+
+@pytest.mark.parametrize("given", [None, "http://127.0.0.1:2024", "https://h/prefix", "http://[::1]:80"])
+def test_address_is_taken_as_it_is(given: str | None) -> None:
+    """Also with a path in front of the routes, and for IPv6."""
+    assert address(given) == given
+
+
+@pytest.mark.parametrize("given", ["", "nope", f"{THREAD}x", "../threads"])
+def test_id_that_is_none_is_refused(given: str) -> None:
+    """An empty one would ask the server for the list of threads."""
+    with pytest.raises(typer.BadParameter, match="is no id of a thread"):
+        thread_id(given)
+
+
+@pytest.mark.parametrize("given", ["x", ": y", "a b: c", "a: é", "a: b\nc: d"])
+def test_header_that_cannot_be_sent_is_refused(given: str) -> None:
+    """A line feed in it would be a second header."""
+    with pytest.raises(typer.BadParameter):
+        headers_of([given])
+
+
+def test_headers_are_names_and_values() -> None:
+    """A value may hold colons."""
+    assert headers_of(["X-A: b:c", "Authorization:Bearer t"]) == {"X-A": "b:c", "Authorization": "Bearer t"}
