@@ -36,7 +36,7 @@ def pack(folder: Path) -> Packed:
 
     Git decides what counts, in a repository or not: .gitignore files and the user's own excludes are
     honoured. Without git installed, hidden files and well-known folders are passed over instead. Links,
-    binary files and `.env` files (they hold keys) are left out.
+    binary files, names that are not UTF-8 and `.env` files (they hold keys) are left out.
 
     Raises:
         PackError: no such folder, nothing to send, or more than `MAX_BYTES`; names the largest files.
@@ -48,7 +48,7 @@ def pack(folder: Path) -> Packed:
     for path in sorted(set(_paths(folder))):
         text, reason = _read(folder / path, path)
         if text is None:
-            left_out[path] = reason
+            left_out[path.encode("utf-8", "backslashreplace").decode()] = reason
         else:
             project[path] = text
     packed = Packed(project, left_out)
@@ -60,6 +60,8 @@ def pack(folder: Path) -> Packed:
 
 
 def _read(path: Path, name: str) -> tuple[str | None, str]:
+    if not _is_utf8(name):
+        return None, "its name is not UTF-8"
     if path.is_symlink():
         return None, "a link"
     if path.name == ".env" or (path.name.startswith(".env.") and path.name != ".env.example"):
@@ -73,6 +75,14 @@ def _read(path: Path, name: str) -> tuple[str | None, str]:
     except OSError as exc:
         raise PackError(f"{name} cannot be read: {exc.strerror}") from exc
     return (None, "binary") if "\0" in text else (text, "")
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # bytes that git or the system could only hand over as surrogates
+        return False
+    return True
 
 
 def _too_large(packed: Packed) -> str:

@@ -1,21 +1,29 @@
 """Put a repair's diff into the folder it came from."""
 
-import re
 import shutil
 import subprocess
 from pathlib import Path
 
 _GIT_S = 60
-_TOUCHED = re.compile(r"^(?:---|\+\+\+) [ab]/(.+)$", re.MULTILINE)
 
 
 class PatchError(Exception):
     """The diff was not applied; the folder is as it was."""
 
 
-def touched(diff: str) -> list[str]:
-    """Return the files a diff changes, adds or deletes, sorted."""
-    return sorted({path.partition("\t")[0] for path in _TOUCHED.findall(diff)})
+def touched(diff: str, folder: Path) -> list[str]:
+    """Return the files a diff changes, adds or deletes, relative to the folder it is for, sorted.
+
+    Raises:
+        PatchError: git is missing, or cannot read the diff.
+    """
+    done = _git(folder, "apply", "--numstat", "-z", "-", diff=diff)
+    if done.returncode != 0:
+        raise PatchError(f"The changes cannot be read: {_said(done)}")
+    entries = done.stdout.decode("utf-8", "surrogateescape").split("\0")
+    # In a repository git names files from its root, whatever folder it is asked in.
+    root = _git(folder, "rev-parse", "--show-prefix").stdout.decode("utf-8", "surrogateescape").rstrip("\n")
+    return sorted(entry.split("\t", 2)[2].removeprefix(root) for entry in entries if entry)
 
 
 def apply(diff: str, folder: Path, *, force: bool = False) -> None:
@@ -29,33 +37,38 @@ def apply(diff: str, folder: Path, *, force: bool = False) -> None:
     Raises:
         PatchError: git is missing, files to change have uncommitted changes, or the diff does not fit.
     """
-    git = shutil.which("git")
-    if git is None:
-        raise PatchError("git is needed to apply the changes, and is not installed.")
-    changed = uncommitted(git, folder, touched(diff))
+    changed = uncommitted(folder, touched(diff, folder))
     if changed and not force:
         raise PatchError(
             f"Not applied over uncommitted changes in {', '.join(changed)}: commit them, or give --force."
         )
-    for only_check in (["--check"], []):
-        done = subprocess.run(
-            [git, "apply", "--whitespace=nowarn", *only_check, "-"],
-            cwd=folder,
-            input=diff.encode(),
-            capture_output=True,
-            timeout=_GIT_S,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise PatchError(
-                f"The changes do not fit the files as they are now: {done.stderr.decode().strip()}"
-            )
+    # `git apply` by itself changes all files or none.
+    done = _git(folder, "apply", "--whitespace=nowarn", "-", diff=diff)
+    if done.returncode != 0:
+        raise PatchError(f"The changes do not fit the files as they are now: {_said(done)}")
 
 
-def uncommitted(git: str, folder: Path, paths: list[str]) -> list[str]:
+def uncommitted(folder: Path, paths: list[str]) -> list[str]:
     """Return which of the paths differ from the last commit; none outside of a repository."""
-    command = [git, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--", *paths]
-    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=_GIT_S, check=False)
-    if done.returncode != 0 or not paths:
+    if not paths:
+        return []
+    options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all")
+    done = _git(folder, "status", *options, "--", *paths)
+    if done.returncode != 0:
         return []
     return sorted(entry[3:].decode("utf-8", "replace") for entry in done.stdout.split(b"\0") if entry)
+
+
+def _git(folder: Path, *arguments: str, diff: str = "") -> subprocess.CompletedProcess[bytes]:
+    git = shutil.which("git")
+    if git is None:
+        raise PatchError("git is needed to apply the changes, and is not installed.")
+    # Paths are names here, not patterns.
+    command = [git, "--literal-pathspecs", *arguments]
+    return subprocess.run(
+        command, cwd=folder, input=diff.encode(), capture_output=True, timeout=_GIT_S, check=False
+    )
+
+
+def _said(done: subprocess.CompletedProcess[bytes]) -> str:
+    return done.stderr.decode("utf-8", "replace").strip()

@@ -21,7 +21,7 @@ def settings_here() -> "Settings":
 
     try:
         return Settings.from_env(defaults=dotenv(find_config(Path.cwd())))
-    except LocalServerError:  # not in a checkout
+    except (LocalServerError, OSError):  # not in a checkout, or in a folder that was deleted
         return Settings.from_env()
 
 

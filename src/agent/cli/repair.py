@@ -100,7 +100,8 @@ def _has_diff(values: Mapping[str, Any]) -> bool:
 
 
 def _say_what_is_sent(screen: Screen, packed: Packed, *, verbose: bool) -> None:
-    screen.line(f"Sending {len(packed.project)} files, {packed.size:,} bytes of text.")
+    count = len(packed.project)
+    screen.line(f"Sending {count} file{'s' if count != 1 else ''}, {packed.size:,} bytes of text.")
     if packed.left_out:
         names = sorted(packed.left_out)
         shown = names if verbose else names[:3]
@@ -112,7 +113,11 @@ def _say_what_is_sent(screen: Screen, packed: Packed, *, verbose: bool) -> None:
 def _put_back(screen: Screen, diff: str, folder: Path, options: RepairOptions) -> int:
     if not diff:
         return exits.OK
-    files = ", ".join(touched(diff))
+    try:
+        files = ", ".join(touched(diff, folder))
+    except PatchError as exc:
+        screen.error(str(exc))
+        return exits.FAILED
     if not options.yes:
         if not screen.can_ask:
             screen.line("Not applied: there is no terminal to ask on, and --yes was not given.", "yellow")

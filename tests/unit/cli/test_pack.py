@@ -1,5 +1,7 @@
 """Which files of a folder are sent, and how a diff comes back into it."""
 
+import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -7,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.cli.pack import MAX_BYTES, PackError, pack
-from agent.cli.patch import PatchError, apply, touched
+from agent.cli.patch import PatchError, apply, touched, uncommitted
 
 DIFF = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
 
@@ -150,7 +152,44 @@ def test_apply_that_does_not_fit_changes_nothing(folder: Path) -> None:
     assert (folder / "a.py").read_text() == "x = 1\n"
 
 
-def test_touched_names_added_and_deleted_files() -> None:
-    """Each once."""
-    diff = "--- /dev/null\n+++ b/new.py\n--- a/old.py\n+++ /dev/null\n--- a/x.py\n+++ b/x.py\n"
-    assert touched(diff) == ["new.py", "old.py", "x.py"]
+def test_touched_names_each_file_once_as_the_folder_has_it(folder: Path) -> None:
+    """Also added, deleted and renamed ones, odd names, and in a subfolder of a repository."""
+    git(folder, "init", "-q")
+    for name in ("old.py", "mode.sh", 'caf\u00e9 "x".py', "deep/[a].py"):
+        (folder / name).write_text("x = 1\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "x")
+    (folder / "old.py").unlink()
+    (folder / "mode.sh").chmod(0o755)
+    (folder / 'caf\u00e9 "x".py').write_text("x = 2\n")
+    (folder / "deep/[a].py").write_text("x = 2\n")
+    (folder / "new.py").write_text("y = 1\n")
+    git(folder, "add", "-A", "-N")
+    command = ["git", "diff", "HEAD"]
+    diff = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    named = ['caf\u00e9 "x".py', "deep/[a].py", "mode.sh", "new.py", "old.py"]
+    assert touched(diff, folder) == named
+    assert uncommitted(folder, named) == named
+    assert touched(DIFF, folder / "deep") == ["a.py"]
+
+
+def test_diff_that_leads_outside_is_refused(folder: Path, tmp_path: Path) -> None:
+    """A patch from a server writes into the folder alone, repository or not."""
+    outside = "--- /dev/null\n+++ b/../outside.py\n@@ -0,0 +1 @@\n+z = 1\n"
+    with pytest.raises(PatchError, match="outside"):
+        apply(outside, folder)
+    assert not (folder / "../outside.py").exists()
+
+
+def test_diff_that_is_none_is_refused(folder: Path) -> None:
+    """With what git says of it."""
+    with pytest.raises(PatchError, match="cannot be read"):
+        apply("no diff", folder)
+
+
+def test_pack_leaves_out_what_has_no_name_in_utf8(folder: Path) -> None:
+    """It is named all the same, in a form that can be written."""
+    (folder / os.fsdecode(b"caf\xe9.py")).write_text("x = 1\n")
+    packed = pack(folder)
+    assert packed.left_out["caf\\udce9.py"] == "its name is not UTF-8"
+    json.dumps(packed.project).encode()
