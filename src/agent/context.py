@@ -6,6 +6,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
 
+from agent.repair.limits import PlanApproval
 from agent.sandbox.policy import EnvName, Internet, Keep, LeaseS, Start, TimeoutS
 
 
@@ -66,6 +67,12 @@ class Context:
         title="Ask first",
         description="Tools whose calls a human approves before they run, such as run_command; more than the "
         "deployment's, never fewer.",
+    )
+    plan_approval: PlanApproval | None = Field(
+        default=None,
+        title="Approval of plans",
+        description="each: a human approves every plan of plan_execute. first: only the first. never: none. "
+        "Empty means each. Fixed when a run begins: a resume cannot change it.",
     )
     sandbox: SkipJsonSchema[Any] = Field(default=None, repr=False)
     """The live sandbox, an `e2b_code_interpreter.AsyncSandbox`.

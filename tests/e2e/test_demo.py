@@ -107,14 +107,14 @@ def test_demo_without_a_terminal_repairs_the_project(surroundings: Surroundings)
 
 
 def test_demo_on_a_terminal_asks_and_a_no_rejects(surroundings: Surroundings) -> None:
-    """Only yes or no is an answer; a no with words ends the run with exit code 1 and nothing changed."""
+    """Only yes or no is an answer; a no without words ends the run with exit code 1 and nothing changed."""
     with Terminal(COMMAND, env=surroundings.env, cwd=ROOT) as terminal:
         terminal.expect("Carry out this plan?", timeout_s=90)
         terminal.type("perhaps\n")
         terminal.expect("Carry out this plan?")
         terminal.type("n\n")
         terminal.expect("Why not?")
-        terminal.type("smaller steps\n")
+        terminal.type("\n")
         terminal.expect("rejected")
         terminal.expect("sandboxes left alive: 0")
         assert terminal.wait() == 1

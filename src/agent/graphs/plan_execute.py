@@ -1,22 +1,24 @@
 """The graph `plan_execute`: repairs a project whose tests fail, with a human's approval."""
 
-from typing import Literal
+from typing import Any, Literal
 
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 
 from agent.context import Context
-from agent.repair.nodes import RepairNodes
+from agent.repair.lasting import seconds_left
+from agent.repair.nodes import FirstAndLast
+from agent.repair.planning import Planning
 from agent.repair.state import RepairInput, RepairState
+from agent.repair.working import Working
+from agent.sandbox.manager import SandboxManager
 from agent.sandbox.watch import RunWatch
 from agent.settings import Settings
 from agent.wiring import sandbox_manager
 
-_settings = Settings.from_env()
-_manager = sandbox_manager(_settings)
-_nodes = RepairNodes(_settings, _manager)
-
-MAX_VISITS = 100
-"""Three tries of at most 20 steps, with room; the default of 25 would end a long plan in the middle."""
+MAX_VISITS = 300
+"""All the tries, rejections and steps that limits allow, with room; the default of 25 ends a long plan."""
 
 
 def after_bootstrap(state: RepairState) -> Literal["plan", "summarize"]:
@@ -29,14 +31,17 @@ def after_plan(state: RepairState) -> Literal["approve", "summarize"]:
     return "summarize" if state.get("status") else "approve"
 
 
-def after_approve(state: RepairState) -> Literal["execute", "summarize"]:
-    """Carry out what was approved."""
-    return "summarize" if state.get("status") else "execute"
+def after_approve(state: RepairState) -> Literal["plan", "execute", "summarize"]:
+    """Carry out what was approved; plan anew what was turned down in words."""
+    if state.get("status"):
+        return "summarize"
+    return "plan" if state["decisions"][-1]["type"] == "reject" else "execute"
 
 
 def after_execute(state: RepairState) -> Literal["execute", "verify"]:
-    """Take the next step; after the last, verify."""
-    return "execute" if state["step"] < len(state["plan"]["steps"]) else "verify"
+    """Take the next step; after the last, or when the time is up, verify."""
+    more = state["step"] < len(state["plan"]["steps"]) and seconds_left(state) > 0
+    return "execute" if more else "verify"
 
 
 def after_verify(state: RepairState) -> Literal["plan", "summarize"]:
@@ -44,21 +49,37 @@ def after_verify(state: RepairState) -> Literal["plan", "summarize"]:
     return "summarize" if state.get("status") else "plan"
 
 
-graph = (
-    StateGraph(RepairState, context_schema=Context, input_schema=RepairInput)
-    .add_node("bootstrap", _nodes.bootstrap)
-    .add_node("plan", _nodes.plan)
-    .add_node("approve", _nodes.approve)
-    .add_node("execute", _nodes.execute)
-    .add_node("verify", _nodes.verify)
-    .add_node("summarize", _nodes.summarize)
-    .add_edge(START, "bootstrap")
-    .add_conditional_edges("bootstrap", after_bootstrap)
-    .add_conditional_edges("plan", after_plan)
-    .add_conditional_edges("approve", after_approve)
-    .add_conditional_edges("execute", after_execute)
-    .add_conditional_edges("verify", after_verify)
-    .add_edge("summarize", END)
-    .compile(name="plan_execute")
-    .with_config(recursion_limit=MAX_VISITS, callbacks=[RunWatch(_manager)])
-)
+def repair_graph(
+    settings: Settings, manager: SandboxManager, checkpointer: BaseCheckpointSaver[Any] | None = None
+) -> CompiledStateGraph[RepairState, Context, RepairInput, RepairState]:
+    """Wire the graph.
+
+    Args:
+        settings: limits and the default model.
+        manager: where sandboxes come from.
+        checkpointer: keeps state between runs; a LangGraph server brings its own.
+    """
+    ends, planning = FirstAndLast(settings, manager), Planning(settings, manager)
+    working = Working(settings, manager)
+    return (
+        StateGraph(RepairState, context_schema=Context, input_schema=RepairInput)
+        .add_node("bootstrap", ends.bootstrap)
+        .add_node("plan", planning.plan)
+        .add_node("approve", planning.approve)
+        .add_node("execute", working.execute)
+        .add_node("verify", working.verify)
+        .add_node("summarize", ends.summarize)
+        .add_edge(START, "bootstrap")
+        .add_conditional_edges("bootstrap", after_bootstrap)
+        .add_conditional_edges("plan", after_plan)
+        .add_conditional_edges("approve", after_approve)
+        .add_conditional_edges("execute", after_execute)
+        .add_conditional_edges("verify", after_verify)
+        .add_edge("summarize", END)
+        .compile(name="plan_execute", checkpointer=checkpointer)
+        .with_config(recursion_limit=MAX_VISITS, callbacks=[RunWatch(manager)])
+    )
+
+
+_settings = Settings.from_env()
+graph = repair_graph(_settings, sandbox_manager(_settings))

@@ -14,9 +14,9 @@ from agent.context import Context
 from agent.errors import SandboxGoneError
 from agent.models import ModelMiddleware, placeholder_model
 from agent.repair.plan import Plan
-from agent.repair.project import ROOT
 from agent.repair.prompts import EXECUTOR, step_request
 from agent.repair.state import RepairState
+from agent.repair.workspace import ROOT
 from agent.sandbox.provider import Handle
 from agent.settings import Settings
 from agent.tools import Limits, file_tools, shell_tool
@@ -63,7 +63,9 @@ class Executor:
         self, plan: Plan, index: int, state: RepairState, handle: Handle, runtime: Runtime[Context]
     ) -> str:
         """Carry out the step at `index`, counted from 0, in the given sandbox; return the agent's report."""
-        request = step_request(plan, index, state["test_command"])
+        request = step_request(
+            plan, index, state["test_command"], workdir=state["workdir"], edited=state["edited"]
+        )
         context = dataclasses.replace(runtime.context or Context(), sandbox=handle)
         result = await self._agent.ainvoke({"messages": [("human", request)]}, context=context)
         last = result["messages"][-1]

@@ -2,8 +2,11 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from agent.repair.tree import ignored, matches
 
 MAX_STEPS = 20
 
@@ -35,3 +38,33 @@ class Plan(BaseModel):
         """Return the plan for a human to read."""
         steps = [f"{i}. `{s.file}`: {s.change}\n   ({s.reason})" for i, s in enumerate(self.steps, 1)]
         return "\n".join([self.summary, "", *steps])
+
+    def problems(self, protect: Sequence[str], max_steps: int) -> str:
+        """Return what keeps the plan from being carried out in this project; empty where nothing does.
+
+        Args:
+            protect: globs of files whose change would be undone.
+            max_steps: how many steps are left to this run.
+        """
+        found = [f"step {i}: {why}" for i, s in enumerate(self.steps, 1) if (why := _wrong(s.file, protect))]
+        if len(self.steps) > max_steps:
+            found.append(f"{len(self.steps)} steps are too many: {max_steps} are left to this run")
+        return "; ".join(found)
+
+
+def path_problem(path: str) -> str:
+    """Return what is wrong with a path that is to be relative to the project; empty where nothing is."""
+    if not path or path.startswith("/") or {"", ".", ".."} & set(path.split("/")):
+        return f"{path!r} is no path within the project: relative, with no empty, . or .. parts"
+    # JSON can hold half a surrogate pair, which no file name and no checkpoint can.
+    if "\0" in path or any("\ud800" <= char <= "\udfff" for char in path):
+        return f"{path!r} has characters that no file name can have"
+    return ""
+
+
+def _wrong(path: str, protect: Sequence[str]) -> str:
+    if problem := path_problem(path):
+        return problem
+    if matches(path, protect):
+        return f"{path!r} is protected: it is put back as it was before the tests are run"
+    return f"{path!r} lies in a folder of caches or dependencies" if ignored(path) else ""

@@ -1,5 +1,6 @@
 """Asking the model for a plan until it is one."""
 
+from collections.abc import Callable
 from typing import Any
 
 from langchain_core.exceptions import OutputParserException
@@ -9,14 +10,22 @@ from pydantic import ValidationError
 
 from agent.repair.plan import Plan
 from agent.repair.prompts import PLANNER
+from agent.tools.results import clipped
 
 MAX_ASKS = 3
 
 
-async def propose(model: BaseChatModel, request: str) -> Plan | None:
+async def propose(
+    model: BaseChatModel, request: str, problems: Callable[[Plan], str] = lambda _: ""
+) -> Plan | None:
     """Return a valid plan, or None when the model gave none in three asks.
 
     An invalid one is sent back with what is wrong with it.
+
+    Args:
+        model: answers with structured output.
+        request: what to plan.
+        problems: says what keeps a well-formed plan from being carried out.
     """
     structured = model.with_structured_output(Plan, include_raw=True)
     messages: list[BaseMessage] = [SystemMessage(PLANNER), HumanMessage(request)]
@@ -26,10 +35,11 @@ async def propose(model: BaseChatModel, request: str) -> Plan | None:
         # Some clients validate before there is an answer to keep, whatever include_raw says.
         except (ValidationError, OutputParserException) as exc:
             answer = {"parsed": None, "parsing_error": exc}
-        if isinstance(answer["parsed"], Plan):
-            return answer["parsed"]
-        problem = answer["parsing_error"] or "no plan in the answer"
+        plan = answer["parsed"]
+        problem = problems(plan) if isinstance(plan, Plan) else answer["parsing_error"] or "it is no plan"
+        if isinstance(plan, Plan) and not problem:
+            return plan
         # A new request instead of the raw answer: it may hold a tool call, which providers want answered.
-        words = f"{request}\n\nYour last answer was not a valid plan: {problem}"
+        words = f"{request}\n\nYour last answer was not a valid plan: {clipped(str(problem), 4_000)}"
         messages = [SystemMessage(PLANNER), HumanMessage(words)]
     return None

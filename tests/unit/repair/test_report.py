@@ -1,5 +1,7 @@
 """What is read from a run of the tests."""
 
+import pytest
+
 from agent.repair.report import TestReport
 from agent.sandbox.provider import CommandResult
 
@@ -33,6 +35,46 @@ def test_report_is_not_green_when_the_command_did_not_end() -> None:
     """A timeout and an unknown outcome are red."""
     assert not TestReport.of(CommandResult(None, "5 passed in 1s", "", timed_out=True)).green
     assert not TestReport.of(CommandResult(None, "5 passed in 1s", "")).green
+
+
+def test_report_says_why_it_is_red_where_no_exit_code_does() -> None:
+    """A timeout and an unknown outcome are told as what they are."""
+    stopped = TestReport.of(CommandResult(None, "", "", timed_out=True, duration_s=5.2))
+    assert stopped.told() == "the tests did not end within their limit and were stopped after 5 s"
+    assert "outcome is unknown" in TestReport.of(CommandResult(None, "", "")).told()
+
+
+JUNIT = b"""<?xml version="1.0"?><testsuites><testsuite>
+<testcase classname="tests.test_a.TestB" name="test_c[a b]" file="tests/test_a.py"><failure/></testcase>
+<testcase classname="tests.test_a" name="test_d" file="tests/test_a.py"><failure/></testcase>
+<testcase classname="tests.test_a" name="test_d" file="tests/test_a.py"><error/></testcase>
+<testcase classname="tests.test_a" name="test_e" file="tests/test_a.py"/>
+<testcase classname="" name="tests.test_f"><error><![CDATA[x]]></error></testcase>
+<testcase classname="tests.test_a" name="test_g" file="tests/test_a.py"><skipped/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_report_prefers_what_pytest_wrote_to_what_it_printed() -> None:
+    """Names are whole, and a failed test whose teardown fails too counts once."""
+    report = TestReport.of(CommandResult(1, "9 failed in 1s", ""), JUNIT)
+    assert (report.passed, report.failed, report.skipped) == (1, 3, 1)
+    assert report.failing == (
+        "tests/test_a.py::TestB::test_c[a b]",
+        "tests/test_a.py::test_d",
+        "tests.test_f",
+    )
+
+
+@pytest.mark.parametrize("junit", [b"", b"<nonsense", b'<!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>'])
+def test_report_falls_back_to_the_output(junit: bytes) -> None:
+    """Where pytest's report is missing, broken, or written to do harm."""
+    assert TestReport.of(CommandResult(1, RED, ""), junit).failed == 3
+
+
+def test_report_leaves_out_the_line_about_its_own_file() -> None:
+    """What the project's owner did not ask for is not shown."""
+    line = "---- generated xml file: /home/user/.repair/junit.xml ----\n"
+    assert TestReport.of(CommandResult(1, f"a\n{line}b\n", "")).output == "a\nb\n"
 
 
 def test_report_survives_state() -> None:

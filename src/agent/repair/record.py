@@ -1,0 +1,160 @@
+"""What a repair has changed by now, as state holds it, and the project's files as they follow from that."""
+
+import hashlib
+import posixpath
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agent.repair.baseline import Baseline
+from agent.repair.diff import unified_diff
+from agent.repair.tree import Entry, Tree, differing, ignored, printable, text_entry
+from agent.repair.workspace import Workspace
+
+MAX_FILE_BYTES = 500_000
+MAX_CHANGES_BYTES = 1_000_000
+_MAX_LISTED = 500
+
+State = Mapping[str, Any]
+
+
+def expected(baseline: Baseline, state: State) -> Tree:
+    """Return the files as state knows them: the baseline with the changes made."""
+    tree = {path: entry for path, entry in baseline.tree.items() if not ignored(path)}
+    for path, text in state["changes"].items():
+        if text is None:
+            tree.pop(path, None)
+        else:
+            known = path in baseline.tree and baseline.tree[path].executable
+            tree[path] = text_entry(text, executable=state["executable"].get(path, known))
+    return {path: entry for path, entry in tree.items() if printable(path) not in state["left_out"]}
+
+
+def shown(baseline: Baseline, tree: Tree, state: State) -> Tree:
+    """Return the files of a snapshot that are of the project, as the repair sees them.
+
+    By-products are left out; a file that the set-up changed, and nobody since, counts as it was.
+    """
+    folders = tuple(name for name in state["by_products"] if name.endswith("/"))
+    files = set(state["by_products"])
+    found: Tree = {}
+    for path, entry in tree.items():
+        name = printable(path)
+        if name in files or name.startswith(folders):
+            continue
+        same = state["setup_changed"].get(name) == entry.sha256 and path in baseline.tree
+        found[path] = baseline.tree[path] if same else entry
+    return found
+
+
+async def settle(work: Workspace, baseline: Baseline, state: State) -> list[str]:
+    """Make the files as state knows them, and return those that were not.
+
+    They differ after a step that was cut short, in a sandbox that was made anew or fell back to an earlier
+    state, and when a run goes on from an earlier checkpoint.
+    """
+    wanted = expected(baseline, state)
+    now = shown(baseline, await work.snapshot(), state)
+    wrong = differing(wanted, {p: e for p, e in now.items() if printable(p) not in state["left_out"]})
+    changed = {path: state["changes"][path] for path in wrong if state["changes"].get(path) is not None}
+    if gone := [path for path in wrong if path not in wanted]:
+        await work.remove(gone)
+    await baseline.put_back(work, [path for path in wrong if path in wanted and path not in changed])
+    await work.put(changed, executable=[path for path in changed if wanted[path].executable])
+    return [printable(path) for path in wrong]
+
+
+async def recorded(work: Workspace, baseline: Baseline, state: State) -> dict[str, Any]:
+    """Return what belongs into state of the files as they are now."""
+    now = shown(baseline, await work.snapshot(), state)
+    was = {path: entry for path, entry in baseline.tree.items() if not ignored(path)}
+    changed = differing(was, now)
+    left_out: dict[str, str] = {}
+    room = MAX_CHANGES_BYTES
+    for path in changed:
+        room -= now[path].size_bytes if path in now and not now[path].link else 0
+        if why := _unfit(path, was.get(path), now.get(path), room):
+            left_out[path] = why
+    fit = [path for path in changed if path not in left_out]
+    before = await baseline.read(work, [path for path in fit if path in was])
+    after = await work.read([path for path in fit if path in now])
+    old, new = _texts(before, left_out), _texts(after, left_out)
+    # A file that vanished between the two looks is left to the next one.
+    kept = [p for p in fit if p not in left_out and (p in old or p not in was) and (p in new or p not in now)]
+    return {
+        "changes": {path: new.get(path) for path in kept},
+        "executable": {p: now[p].executable for p in kept if p in now and _mode_is_news(was.get(p), now[p])},
+        "left_out": {printable(path): left_out[path] for path in sorted(left_out)[:_MAX_LISTED]},
+        "diff": unified_diff(
+            {path: old[path] for path in kept if path in old},
+            {path: new[path] for path in kept if path in new},
+            executable_before=[path for path in kept if path in was and was[path].executable],
+            executable_after=[path for path in kept if path in now and now[path].executable],
+        ),
+    }
+
+
+def _unfit(path: str, was: Entry | None, now: Entry | None, room: int) -> str:
+    entries = [entry for entry in (was, now) if entry is not None]
+    if path != printable(path):
+        return "its name is not UTF-8"
+    if any(entry.link for entry in entries):
+        return "it is, or was, a link"
+    if any(not entry.sha256 for entry in entries):
+        return "it cannot be read"
+    if any(entry.size_bytes > MAX_FILE_BYTES for entry in entries):
+        return f"it has more than {MAX_FILE_BYTES} bytes"
+    return f"all changes together have more than {MAX_CHANGES_BYTES} bytes" if room < 0 else ""
+
+
+def _texts(files: Mapping[str, bytes], left_out: dict[str, str]) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for path, data in files.items():
+        try:
+            texts[path] = data.decode("utf-8")
+        except UnicodeDecodeError:
+            left_out[path] = "it is binary"
+            continue
+        if "\0" in texts[path]:
+            left_out[path] = "it is binary"
+    return texts
+
+
+def _mode_is_news(was: Entry | None, now: Entry) -> bool:
+    return now.executable != (was.executable if was else False)
+
+
+def by_products(baseline: Baseline, tree: Tree) -> dict[str, Any]:
+    """Return what the set-up and the first test run left in the project, as state holds it."""
+    new = [printable(path) for path in tree if path not in baseline.tree]
+    return {
+        "by_products": _condensed(new, baseline.tree),
+        "setup_changed": {
+            printable(path): tree[path].sha256
+            for path in differing(baseline.tree, tree)
+            if path in baseline.tree and path in tree
+        },
+    }
+
+
+def _condensed(paths: list[str], known: Iterable[str]) -> list[str]:
+    """Name whole folders instead of files where there are many: state stays small."""
+    if len(paths) <= _MAX_LISTED:
+        return sorted(paths)
+    ours = {parent for path in known for parent in _parents(path)}
+    return sorted(
+        {next((f"{parent}/" for parent in _parents(path) if parent not in ours), path) for path in paths}
+    )
+
+
+def _parents(path: str) -> list[str]:
+    """Return the folders a path lies in, outermost first."""
+    parents = []
+    while path := posixpath.dirname(path):
+        parents.append(path)
+    return parents[::-1]
+
+
+def digest(baseline: Baseline, tree: Tree, state: State) -> str:
+    """Return what stands for the files of a snapshot: equal files have equal digests."""
+    entries = sorted(shown(baseline, tree, state).items())
+    return hashlib.sha256(repr(entries).encode("utf-8", "surrogateescape")).hexdigest()[:32]

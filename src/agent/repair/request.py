@@ -1,0 +1,109 @@
+"""What a client asks for, checked before anything is made."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+from pydantic import ValidationError
+
+from agent.errors import InputError
+from agent.repair.limits import Limits
+from agent.repair.plan import path_problem
+from agent.repair.tree import PROTECTED
+
+DEFAULT_TEST_COMMAND = "python -m pytest -q"
+MAX_INPUT_BYTES = 1_000_000
+_MAX_WORDS = 20_000
+_MAX_GLOBS = 100
+
+
+def checked(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the input with its defaults filled in.
+
+    Raises:
+        InputError: something in it cannot be worked with; says what and why.
+    """
+    archive = state.get("archive") or None
+    project = state.get("project")
+    if project or not archive:
+        checked_project(project)
+        archive = None
+    for name in ("test_command", "setup_command", "goal", "workdir"):
+        _checked_words(name, state.get(name))
+    workdir = (state.get("workdir") or "").removeprefix("./").rstrip("/")
+    workdir = "" if workdir == "." else workdir
+    if workdir and (problem := path_problem(workdir)):
+        raise InputError(f"`workdir`: {problem}")
+    if workdir and project and not any(path.startswith(f"{workdir}/") for path in project):
+        raise InputError(f"`workdir` is {workdir!r}, and `project` has no such folder")
+    return {
+        "project": {} if archive else project,
+        "archive": archive,
+        "test_command": (state.get("test_command") or "").strip() or DEFAULT_TEST_COMMAND,
+        "setup_command": (state.get("setup_command") or "").strip(),
+        "goal": state.get("goal") or _said(state),
+        "workdir": workdir,
+        "protect": _globs(state.get("protect")),
+        "limits": _limits(state.get("limits")),
+    }
+
+
+def checked_project(project: object) -> dict[str, str]:
+    """Return the project's files (path → text).
+
+    Raises:
+        InputError: not a map of relative paths to text, empty, or too large; says which file and why.
+    """
+    if not isinstance(project, dict) or not project:
+        problem = "is missing" if project is None else "is empty" if project == {} else "is not a map"
+        raise InputError(
+            f"`project` {problem}: send the files to repair as a map of relative path to text, such as "
+            '{"app.py": "…", "tests/test_app.py": "…"}, or upload an archive first'
+        )
+    for path, text in project.items():
+        if not isinstance(path, str) or not isinstance(text, str):
+            raise InputError(f"`project` maps {path!r} to {type(text).__name__}; paths and contents are text")
+        if problem := path_problem(path):
+            raise InputError(f"`project` has the path {path!r}: {problem}")
+    folders = {path[:i] for path in project for i, char in enumerate(path) if char == "/"}
+    if both := sorted(folders & project.keys()):
+        inner = next(other for other in project if other.startswith(f"{both[0]}/"))
+        raise InputError(f"`project` has {both[0]!r} both as a file and as a folder, in {inner!r}")
+    size = sum(len(text.encode("utf-8", "replace")) for text in project.values())
+    if size > MAX_INPUT_BYTES:
+        raise InputError(
+            f"`project` has {size} bytes of text; at most {MAX_INPUT_BYTES} can be sent, more as an archive"
+        )
+    return project
+
+
+def _checked_words(name: str, value: object) -> None:
+    if value is not None and not isinstance(value, str):
+        raise InputError(f"`{name}` is {type(value).__name__}; it is text")
+    if value is not None and (len(value) > _MAX_WORDS or "\0" in value):
+        raise InputError(f"`{name}` holds NUL characters or more than {_MAX_WORDS} of them")
+
+
+def _said(state: Mapping[str, Any]) -> str:
+    """Return what a human wrote in a chat front end, which sends no `goal`."""
+    said = state.get("messages") or ()
+    human = [message for message in said if isinstance(message, HumanMessage) and not message.name]
+    return str(human[-1].text)[:_MAX_WORDS] if human else ""
+
+
+def _globs(value: object) -> list[str]:
+    if value is None:
+        return list(PROTECTED)
+    if not isinstance(value, list) or not all(isinstance(glob, str) and glob for glob in value):
+        raise InputError("`protect` is a list of globs such as tests/** or **/*_test.go; [] protects nothing")
+    if len(value) > _MAX_GLOBS:
+        raise InputError(f"`protect` has {len(value)} globs; at most {_MAX_GLOBS}")
+    return value
+
+
+def _limits(value: object) -> dict[str, Any]:
+    try:
+        return Limits.model_validate(value if value is not None else {}).model_dump()
+    except ValidationError as exc:
+        lines = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'limits'}: {e['msg']}" for e in exc.errors())
+        raise InputError(f"`limits` cannot be used: {lines}") from None

@@ -1,0 +1,49 @@
+"""Running the project's own commands: the set-up and the tests."""
+
+import posixpath
+from collections.abc import Mapping
+from typing import Any
+
+from agent.repair.report import TestReport
+from agent.repair.workspace import META, ROOT, Workspace
+from agent.sandbox.policy import SandboxPolicy
+from agent.sandbox.provider import CommandResult
+
+State = Mapping[str, Any]
+
+# By variable, so that it reaches a pytest that the command starts in its turn (`make test`); other runners
+# take no notice. xunit1, since only that names each test's file.
+_WITH_REPORT = """\
+junit="$(cd {meta} && pwd)/junit.xml"
+export PYTEST_ADDOPTS="${{PYTEST_ADDOPTS:-}} --junitxml='$junit' -o junit_family=xunit1"
+unset junit
+{command}"""
+
+
+def policy_of(state: State) -> SandboxPolicy:
+    """Return the sandbox policy the run began with."""
+    return SandboxPolicy.model_validate(state["sandbox_policy"])
+
+
+def folder_of(state: State) -> str:
+    """Return the folder in the sandbox that the project's commands start in."""
+    return posixpath.normpath(posixpath.join(ROOT, state["workdir"]))
+
+
+async def set_up(work: Workspace, state: State) -> CommandResult:
+    """Run the set-up command."""
+    limit_s = policy_of(state).command_timeout_s
+    return await work.run(state["setup_command"], timeout_s=limit_s, folder=folder_of(state))
+
+
+async def test(work: Workspace, state: State) -> TestReport:
+    """Run the tests; a folder that is not there is red, too."""
+    folder = folder_of(state)
+    command = _WITH_REPORT.format(meta=posixpath.relpath(META, folder), command=state["test_command"])
+    await work.forget_junit()
+    try:
+        result = await work.run(command, timeout_s=policy_of(state).command_timeout_s, folder=folder)
+    except NotADirectoryError:
+        reason = f"the folder {state['workdir'] or 'of the project'} is not there"
+        return TestReport(None, False, None, None, (), "", reason=reason)
+    return TestReport.of(result, await work.junit())

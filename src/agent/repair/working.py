@@ -1,0 +1,138 @@
+"""The nodes that carry a plan out and verify it."""
+
+import asyncio
+
+from langchain_core.messages import AIMessage
+from langgraph.runtime import Runtime
+
+from agent.context import Context
+from agent.repair import outcome, record
+from agent.repair.diff import news
+from agent.repair.executor import Executor
+from agent.repair.lasting import lasting, progress, seconds_left, steps_left, task_of
+from agent.repair.nodes import Nodes, Update
+from agent.repair.plan import Plan
+from agent.repair.preparing import Ready
+from agent.repair.prompts import attempt_story, story
+from agent.repair.report import TestReport
+from agent.repair.state import RepairState, StepReport
+from agent.repair.testing import test
+from agent.repair.tree import differing, ignored, matches, printable
+from agent.repair.workspace import Marker
+from agent.sandbox.manager import SandboxManager
+from agent.settings import Settings
+from agent.tools.results import clipped
+
+MAX_REPORT_BYTES = 4_000
+MAX_STEP_DIFF_BYTES = 10_000
+MAX_NAMED = 200
+
+
+class Working(Nodes):
+    """Carries out, and verifies."""
+
+    def __init__(self, settings: Settings, manager: SandboxManager) -> None:
+        super().__init__(settings, manager)
+        self._executor = Executor(settings)
+
+    @lasting
+    async def execute(self, state: RepairState, runtime: Runtime[Context]) -> Update:
+        """Carry out one step of the plan and record what it changed.
+
+        A step that a crashed visit had finished is not repeated; one that was cut short starts anew, from the
+        files as the step before it left them.
+        """
+        plan = Plan.model_validate(state["plan"])
+        index = state["step"]
+        progress(runtime, state, "execute", plan.steps[index].change)
+        ready = await self.preparing.ready(state, runtime)
+        told = ready.marker.report
+        if ready.marker.task != task_of(runtime):
+            await record.settle(ready.work, ready.baseline, state)
+            told = await self._carried_out(plan, index, state, ready, runtime)
+            await ready.work.mark(Marker(state["prepared"], state["done"] + 1, task_of(runtime), told))
+        changed = await record.recorded(ready.work, ready.baseline, state)
+        outside = await ready.work.outside(state["clock"])
+        step: StepReport = {
+            "file": plan.steps[index].file,
+            "report": told,
+            "diff": clipped(news(state["diff"], changed["diff"]), MAX_STEP_DIFF_BYTES),
+        }
+        return {
+            **changed,
+            **ready.update(state),
+            "step": index + 1,
+            "done": state["done"] + 1,
+            "steps": [*state["steps"], step],
+            "outside": sorted({*state["outside"], *outside})[:MAX_NAMED],
+            "messages": [AIMessage(f"Step {index + 1} of {len(plan.steps)}: {told}")],
+        }
+
+    async def _carried_out(
+        self, plan: Plan, index: int, state: RepairState, ready: Ready, runtime: Runtime[Context]
+    ) -> str:
+        try:
+            async with asyncio.timeout(seconds_left(state)) as limit:
+                told = await self._executor.carry_out(plan, index, state, ready.acquired.handle, runtime)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            told = "Cut short: the run's working time is used up."
+        return clipped(told, MAX_REPORT_BYTES)
+
+    @lasting
+    async def verify(self, state: RepairState, runtime: Runtime[Context]) -> Update:
+        """Put the protected files back, run the tests, and let the exit code decide."""
+        progress(runtime, state, "verify", "Running the tests.")
+        ready = await self.preparing.ready(state, runtime)
+        await record.settle(ready.work, ready.baseline, state)
+        guarded = await _put_back(ready, state)
+        kept = await record.recorded(ready.work, ready.baseline, state)
+        if state["outside"] and not state["archive"]:
+            # What was written outside the project may make the tests pass, and no patch would hold it.
+            ready = await self.preparing.renewed({**state, **kept}, runtime, ready.work.sandbox_id)
+        files = record.digest(ready.baseline, await ready.work.snapshot(), state)
+        report = await _unless_touched(ready, state, await test(ready.work, state))
+        runtime.stream_writer({"type": "tests", "phase": "verify", "report": report.as_state()})
+        odd = outcome.oddities({**state, **kept}, report, files)
+        return {
+            **kept,
+            **ready.update(state, odd),
+            "tests_after": report.as_state(),
+            "changed_tests": sorted({*state["changed_tests"], *guarded})[:MAX_NAMED],
+            "outcomes": {**state["outcomes"], files: outcome.failures(report)},
+            **_verdict(state, report, files),
+        }
+
+
+async def _put_back(ready: Ready, state: RepairState) -> list[str]:
+    """Put protected files back and delete those that were added; return which they were."""
+    was = ready.baseline.tree
+    now = record.shown(ready.baseline, await ready.work.snapshot(), state)
+    changed = [p for p in differing(was, now) if matches(p, state["protect"]) and not ignored(p)]
+    await ready.work.remove([path for path in changed if path not in was])
+    await ready.baseline.put_back(ready.work, [path for path in changed if path in was])
+    await ready.work.drop_caches()
+    return [printable(path) for path in changed]
+
+
+async def _unless_touched(ready: Ready, state: RepairState, report: TestReport) -> TestReport:
+    """Return the report; red if protected files were not what they should be after the tests ran."""
+    was = ready.baseline.tree
+    now = record.shown(ready.baseline, await ready.work.snapshot(), state)
+    touched = [path for path in was if now.get(path) != was[path]]
+    return outcome.unless_touched(report, touched, state["protect"])
+
+
+def _verdict(state: RepairState, report: TestReport, files: str) -> Update:
+    if report.green:
+        return {"status": "passed"}
+    if state["iteration"] >= state["limits"]["tries"]:
+        return {"status": "failed"}
+    if state["outcomes"].get(files) == outcome.failures(report):
+        return {"status": "no_progress"}
+    if steps_left(state) <= 0 or seconds_left(state) <= 0:
+        return {"status": "budget"}
+    plan = Plan.model_validate(state["plan"])
+    told = attempt_story(plan, state["steps"], report.told(), edited=state["edited"])
+    return {"iteration": state["iteration"] + 1, "story": story(state["story"], told)}

@@ -1,0 +1,242 @@
+"""The project's folder in the sandbox, and the folder beside it that holds what the graph needs to know.
+
+Commands name both relative to each other: without isolation a local sandbox's home lies elsewhere on disk.
+"""
+
+import hashlib
+import io
+import json
+import posixpath
+import shlex
+import tarfile
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
+
+from agent.errors import SandboxError
+from agent.repair.junit import MAX_BYTES as JUNIT_MAX_BYTES
+from agent.repair.tree import Tree, listing_command, parsed, printable
+from agent.sandbox.provider import Box, CommandResult
+
+HOME = "/home/user"
+ROOT = f"{HOME}/project"
+"""Where the project stands in the sandbox."""
+META = f"{HOME}/.repair"
+"""Beside it: what is needed to go on. The agent can write there; nothing in it is trusted unchecked."""
+ARCHIVE = f"{META}/archive"
+
+MAX_READ_BYTES = 20_000_000
+_WORK_S = 120
+
+_UNWATCHED = (
+    ".repair", ".tool-output", ".cache", ".ipython", ".jupyter", ".npm", ".yarn", ".cargo", ".rustup", ".m2",
+    ".gradle", "go", ".config/go", ".config/matplotlib", ".local/share/jupyter", ".local/state",
+    ".*_history",
+)  # fmt: skip
+"""In the home folder: caches of tools, no means to change what the tests do."""
+
+_FREE = """\
+while IFS= read -r -d '' p; do
+  rm -rf -- "$p"
+  while [[ $p == */* ]]; do p=${p%/*}; if [[ -L $p || ( -e $p && ! -d $p ) ]]; then rm -f -- "$p"; fi; done
+done < ../.repair/paths"""
+"""Makes room for files: also where a folder, or a link to somewhere else, has taken the place of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """What the sandbox itself says of how far the work in it has come."""
+
+    token: str = ""
+    """Which preparation it went through."""
+    done: int = 0
+    """How many steps have been carried out in all."""
+    task: str = ""
+    """The task that carried out the last one. The same when a crashed visit is tried again; nobody in the
+    sandbox can know it before."""
+    report: str = ""
+
+
+class Workspace:
+    """Moves files in and out, and runs commands in the project.
+
+    Args:
+        box: the sandbox.
+    """
+
+    def __init__(self, box: Box) -> None:
+        self._box = box
+
+    @property
+    def sandbox_id(self) -> str:
+        """The sandbox's id."""
+        return self._box.sandbox_id
+
+    async def run(
+        self, command: str, *, timeout_s: float, folder: str = ROOT, envs: Mapping[str, str] | None = None
+    ) -> CommandResult:
+        """Run a command of the project's owner; its failing is a result."""
+        return await self._box.run_command(command, timeout_s=timeout_s, cwd=folder, envs=envs)
+
+    async def _sh(self, script: str, *, timeout_s: float = _WORK_S) -> str:
+        """Run a script of ours in the project's folder, which is made if it is not there; return its output.
+
+        Raises:
+            SandboxError: it failed.
+        """
+        whole = f"mkdir -p project .repair && cd project || exit 1\n{script}"
+        result = await self._box.run_command(whole, timeout_s=timeout_s, cwd=HOME)
+        if result.exit_code != 0:
+            why = result.stderr.strip()[-500:] or f"exit code {result.exit_code}"
+            raise SandboxError(f"the project's folder could not be worked on: {why}")
+        return result.stdout
+
+    async def snapshot(self) -> Tree:
+        """Return the project's files as they are now."""
+        await self._sh(listing_command("../.repair/listing"))
+        return parsed(await self._box.read_file(f"{META}/listing"))
+
+    async def put(self, files: Mapping[str, str], *, executable: Collection[str] = ()) -> None:
+        """Write files (path → text), whatever stands in their way."""
+        if not files:
+            return
+        await self.remove(files)
+        await self._box.write_files({f"{ROOT}/{p}": t.encode("utf-8", "replace") for p, t in files.items()})
+        if marked := [path for path in files if path in executable]:
+            await self._listed(marked)
+            await self._sh("xargs -0r chmod a+x -- < ../.repair/paths")
+
+    async def remove(self, paths: Iterable[str]) -> None:
+        """Delete files; those that are not there are passed over."""
+        await self._listed(paths)
+        await self._sh(_FREE)
+
+    async def clear(self) -> None:
+        """Empty the project's folder, and forget what an earlier run noted."""
+        await self._sh("find . -mindepth 1 -delete; rm -rf ../.repair/baseline ../.repair/marker")
+
+    async def read(self, paths: Collection[str], *, folder: str = ".") -> dict[str, bytes]:
+        """Return the content of files that are there, by path; links and folders are left out.
+
+        They travel as one archive, which is read in memory and never unpacked on the host.
+
+        Raises:
+            SandboxError: more than 20 MB in all.
+        """
+        if not paths:
+            return {}
+        await self._listed(paths)
+        script = (
+            "tar -C {} --null --no-recursion --ignore-failed-read -T ../.repair/paths -cf ../.repair/out.tar"
+        )
+        size = await self._sh(f"{script.format(shlex.quote(folder))} 2>/dev/null; wc -c < ../.repair/out.tar")
+        if int(size) > MAX_READ_BYTES:
+            raise SandboxError(f"the files to read have {size.strip()} bytes; the limit is 20 MB")
+        data = await self._box.read_file(f"{META}/out.tar")
+        with tarfile.open(fileobj=io.BytesIO(data), errors="surrogateescape", encoding="utf-8") as tar:
+            return {
+                posixpath.normpath(member.name): content.read()
+                for member in tar
+                if member.isfile() and (content := tar.extractfile(member)) is not None
+            }
+
+    async def _listed(self, paths: Iterable[str]) -> None:
+        data = b"".join(path.encode("utf-8", "surrogateescape") + b"\0" for path in paths)
+        await self._box.write_files({f"{META}/paths": data})
+
+    async def marker(self) -> Marker:
+        """Return what the sandbox says of itself; an empty marker where it says nothing sensible."""
+        try:
+            found = json.loads(await self._box.read_file(f"{META}/marker"))
+            return Marker(str(found["token"]), int(found["done"]), str(found["task"]), str(found["report"]))
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return Marker()
+
+    async def mark(self, marker: Marker) -> None:
+        """Note how far the work has come."""
+        await self._box.write_files({f"{META}/marker": json.dumps(asdict(marker)).encode()})
+
+    async def clock(self) -> str:
+        """Return the sandbox's time, in seconds of the epoch."""
+        return (await self._sh("date +%s.%N")).strip()
+
+    async def outside(self, since: str) -> list[str]:
+        """Return the files in the home folder, but not in the project, that were written since a `clock`."""
+        left = " -o ".join(f"-path './{name}'" for name in ("project", *_UNWATCHED))
+        await self._sh(
+            rf"cd .. && find . \( {left} \) -prune -o -type f -newerct @{since} -print0 > .repair/outside"
+        )
+        found = (await self._box.read_file(f"{META}/outside")).split(b"\0")
+        return sorted(printable(name.decode("utf-8", "surrogateescape")[2:]) for name in found if name)
+
+    async def drop_caches(self) -> None:
+        """Delete compiled Python: it can be made to differ from its source."""
+        await self._sh("find . -name __pycache__ -type d -prune -exec rm -rf {} +")
+
+    async def forget_junit(self) -> None:
+        """Delete the report of an earlier run of the tests."""
+        await self._sh("rm -rf ../.repair/junit.xml")
+
+    async def junit(self) -> bytes:
+        """Return the JUnit XML that the tests left; empty where there is none or it is too large to read."""
+        size = f"$(stat -c %s ../.repair/junit.xml 2>/dev/null || echo {JUNIT_MAX_BYTES})"
+        if (await self._sh(f"[[ {size} -lt {JUNIT_MAX_BYTES} ]] && echo yes || true")).strip() != "yes":
+            return b""
+        return await self._box.read_file(f"{META}/junit.xml")
+
+    # What follows is for a project that came as an archive.
+
+    async def unpack(self, digest: str) -> None:
+        """Unpack the uploaded archive into the project's folder, and keep a copy of what it held.
+
+        Raises:
+            FileNotFoundError: there is none, or another one.
+            SandboxError: it could not be unpacked.
+        """
+        if hashlib.sha256(await self.archive()).hexdigest() != digest:
+            raise FileNotFoundError("another archive")
+        # An archive has a folder for all of it, or not; one that has is stripped of it.
+        await self._sh(_UNPACK, timeout_s=300)
+
+    async def archive(self) -> bytes:
+        """Return the uploaded archive."""
+        return await self._box.read_file(ARCHIVE)
+
+    async def put_archive(self, data: bytes) -> None:
+        """Write an archive to be unpacked later."""
+        await self._box.write_files({ARCHIVE: data})
+
+    async def kept_tree(self) -> Tree:
+        """Return the files of the kept copy."""
+        await self._sh(f"cd ../.repair/baseline && {listing_command('../listing')}")
+        return parsed(await self._box.read_file(f"{META}/listing"))
+
+    async def keep_baseline(self, listing: bytes) -> None:
+        """Write down what the project held at first."""
+        await self._box.write_files({f"{META}/baseline.json": listing})
+
+    async def baseline(self) -> bytes:
+        """Return what `keep_baseline` wrote; empty where it is gone."""
+        try:
+            return await self._box.read_file(f"{META}/baseline.json")
+        except FileNotFoundError:
+            return b""
+
+    async def restore(self, paths: Collection[str]) -> None:
+        """Copy files from the kept copy."""
+        if paths:
+            await self.remove(paths)
+            await self._sh("tar -C ../.repair/baseline --null -T ../.repair/paths -cf - | tar -xpf -")
+
+
+_UNPACK = """\
+if ! tar --no-same-owner -xf ../.repair/archive 2> ../.repair/why; then
+  find . -mindepth 1 -delete
+  python3 -m zipfile -e ../.repair/archive . 2>> ../.repair/why || { cat ../.repair/why >&2; exit 1; }
+fi
+shopt -s dotglob nullglob
+inner=(*)
+if [[ ${#inner[@]} == 1 && -d ${inner[0]} && ! -L ${inner[0]} ]]; then
+  mv -T "${inner[0]}" ../.repair/inner && mv ../.repair/inner/* . ; rmdir ../.repair/inner
+fi
+chmod -R u+rwX .
+rm -rf ../.repair/baseline && cp -a . ../.repair/baseline"""
