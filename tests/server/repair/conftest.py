@@ -31,18 +31,26 @@ async def _clean(sandboxes: E2BLocal) -> AsyncIterator[None]:
     sandboxes.clear_faults()
 
 
-@pytest.fixture
-def mind() -> Mind:
-    """What the model has in mind."""
-    return Mind()
+@pytest.fixture(scope="session")
+def model() -> PlayedModel:
+    """The model, which gets another mind for each test."""
+    return PlayedModel(play=Mind())
 
 
-@pytest.fixture
-def openai(mind: Mind) -> Iterator[OpenAIServer]:
+@pytest.fixture(scope="session")
+def openai(model: PlayedModel) -> Iterator[OpenAIServer]:
     """A server of the model, for the real client."""
-    server = OpenAIServer(PlayedModel(play=mind))
+    server = OpenAIServer(model)
     yield server
     server.stop()
+
+
+@pytest.fixture
+def mind(model: PlayedModel) -> Mind:
+    """What the model has in mind."""
+    mind = Mind()
+    model.play = mind
+    return mind
 
 
 @pytest.fixture
