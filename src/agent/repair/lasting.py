@@ -10,7 +10,9 @@ from langgraph.runtime import Runtime
 from agent.context import Context
 from agent.errors import SandboxGoneError
 from agent.repair.plan import MAX_STEPS
+from agent.sandbox.owners import owner_of
 
+NAME = "plan_execute"
 Update = dict[str, Any]
 Node = TypeVar("Node", bound=Callable[..., Coroutine[Any, Any, Update]])
 
@@ -30,6 +32,8 @@ def lasting(body: Node) -> Node:
                 update = await body(self, state, runtime)
             except SandboxGoneError:
                 continue
+            if made := update.get("sandbox_id"):
+                self.manager.recorded(owner_of(runtime, NAME), made)
             spent_s = update.get("spent_s", state.get("spent_s", 0.0)) + time.monotonic() - started
             return update | {"spent_s": round(spent_s, 3)}
 

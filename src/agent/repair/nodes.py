@@ -14,8 +14,8 @@ from agent.context import Context
 from agent.models import chat_model
 from agent.repair import outcome, record
 from agent.repair.baseline import Baseline, Sent, Uploaded
-from agent.repair.lasting import lasting, progress, task_of
-from agent.repair.preparing import NAME, Preparing
+from agent.repair.lasting import NAME, lasting, progress, task_of
+from agent.repair.preparing import Preparing
 from agent.repair.request import checked
 from agent.repair.state import RepairState
 from agent.repair.testing import policy_of, test

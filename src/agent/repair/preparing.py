@@ -9,6 +9,7 @@ from langgraph.runtime import Runtime
 from agent.context import Context
 from agent.errors import InputError
 from agent.repair.baseline import Baseline, Sent, Uploaded
+from agent.repair.lasting import NAME
 from agent.repair.record import settle
 from agent.repair.testing import policy_of, set_up
 from agent.repair.workspace import Marker, Workspace
@@ -19,7 +20,6 @@ from agent.sandbox.owners import owner_of
 from agent.sandbox.provider import CommandResult
 
 State = Mapping[str, Any]
-NAME = "plan_execute"
 
 NO_ARCHIVE = (
     "`project` is missing, and the archive that was uploaded to this thread is gone with its sandbox: upload "
