@@ -60,8 +60,12 @@ async def make_sandbox(server: E2BLocal) -> AsyncIterator[MakeSandbox]:
 
 @pytest.fixture(scope="module")
 async def shared(server: E2BLocal) -> AsyncIterator[AsyncSandbox]:
-    """One sandbox for those tests of a file that leave nothing another could stumble over."""
-    sandbox = await AsyncSandbox.create(**server.options)
+    """One sandbox for those tests of a file that leave nothing another could stumble over.
+
+    It was created with the variables A and B.
+    """
+    envs = {"A": 'it\'s "quoted"', "B": "sandbox"}
+    sandbox = await AsyncSandbox.create(envs=envs, **server.options)
     yield sandbox
     await sandbox.kill()
 

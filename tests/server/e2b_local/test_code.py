@@ -10,8 +10,6 @@ from e2b import NotFoundException, TimeoutException
 from e2b_code_interpreter import AsyncSandbox
 from e2b_code_interpreter.charts import ChartType
 
-from support.e2b_process import MakeSandbox
-
 
 async def test_state_stays_between_cells(shared: AsyncSandbox) -> None:
     """Variables live on, and cells are counted."""
@@ -101,21 +99,20 @@ async def test_cells_of_one_context_wait_for_each_other(shared: AsyncSandbox) ->
     assert ["".join(each.logs.stdout) for each in executions] == [f"in {n}\nout {n}\n" for n in range(5)]
 
 
-async def test_variables_of_sandbox_and_cell(make_sandbox: MakeSandbox) -> None:
+async def test_variables_of_sandbox_and_cell(shared: AsyncSandbox) -> None:
     """A cell sees the sandbox's variables and its own, and its own are gone afterwards."""
-    sandbox = await make_sandbox(envs={"A": 'it\'s "quoted"', "B": "sandbox"})
     read = "import os; print(os.environ.get('A'), os.environ.get('B'), os.environ.get('C'))"
-    own = await sandbox.run_code(read, envs={"B": "cell", "C": "cell"})
+    own = await shared.run_code(read, envs={"B": "cell", "C": "cell"})
     assert own.logs.stdout == ['it\'s "quoted" cell cell\n']
-    assert (await sandbox.run_code(read)).logs.stdout == ['it\'s "quoted" sandbox None\n']
+    assert (await shared.run_code(read)).logs.stdout == ['it\'s "quoted" sandbox None\n']
 
 
-async def test_a_kernel_that_dies_is_replaced(sandbox: AsyncSandbox) -> None:
+async def test_a_kernel_that_dies_is_replaced(shared: AsyncSandbox) -> None:
     """The cell ends with an error and the next one finds a fresh kernel."""
-    execution = await sandbox.run_code("import os; os._exit(1)")
+    execution = await shared.run_code("import os; os._exit(1)")
     assert execution.error is not None
     assert execution.error.name == "ContextRestarting"
-    assert (await sandbox.run_code("1 + 1")).text == "2"
+    assert (await shared.run_code("1 + 1")).text == "2"
 
 
 async def test_a_chart_comes_with_its_data(shared: AsyncSandbox) -> None:
@@ -137,10 +134,9 @@ async def test_bash_has_a_kernel(shared: AsyncSandbox) -> None:
     assert (await shared.run_code("echo ${ONCE:-gone}", language="bash")).logs.stdout == ["gone\n"]
 
 
-async def test_javascript_and_typescript_have_a_kernel(make_sandbox: MakeSandbox) -> None:
+async def test_javascript_and_typescript_have_a_kernel(shared: AsyncSandbox) -> None:
     """Values, output, modules, variables; a timeout ends a loop and keeps what was set."""
-    sandbox = await make_sandbox(envs={"A": 'it\'s "quoted"'})
-    js = functools.partial(sandbox.run_code, language="js")
+    js = functools.partial(shared.run_code, language="js")
     assert (await js("process.cwd()")).text == "/home/user"
     own = await js("const kept = 1; console.log(process.env.A, process.env.ONCE)", envs={"ONCE": "cell"})
     assert own.logs.stdout == ['it\'s "quoted" cell\n']
@@ -152,13 +148,11 @@ async def test_javascript_and_typescript_have_a_kernel(make_sandbox: MakeSandbox
     error = (await js("null.x")).error
     assert error is not None
     assert error.name == "TypeError"
-    typed = await sandbox.run_code("const n: number = 41; console.log(n + 1)", language="ts")
+    typed = await shared.run_code("const n: number = 41; console.log(n + 1)", language="ts")
     assert typed.logs.stdout == ["42\n"]
-    assert [each.language for each in await sandbox.list_code_contexts()] == [
-        "python",
-        "javascript",
-        "typescript",
-    ]
+    languages = [each.language for each in await shared.list_code_contexts()]
+    assert languages[:2] == ["python", "javascript"]
+    assert "typescript" in languages
 
 
 async def test_a_language_without_kernel_says_so(shared: AsyncSandbox) -> None:

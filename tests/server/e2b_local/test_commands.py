@@ -8,8 +8,6 @@ import pytest
 from e2b import CommandExitException, InvalidArgumentException, TimeoutException
 from e2b_code_interpreter import AsyncSandbox
 
-from support.e2b_process import MakeSandbox
-
 
 async def test_output_streams_as_it_is_written(shared: AsyncSandbox) -> None:
     """Standard output and error arrive apart, before the command has ended."""
@@ -31,12 +29,11 @@ async def test_output_streams_as_it_is_written(shared: AsyncSandbox) -> None:
     assert seen[0] == "out\n"
 
 
-async def test_environment_and_folder(make_sandbox: MakeSandbox) -> None:
+async def test_environment_and_folder(shared: AsyncSandbox) -> None:
     """A command sees the sandbox's variables, its own, its folder, and nothing of the host's environment."""
-    sandbox = await make_sandbox(envs={"A": "sandbox", "B": "sandbox"})
-    result = await sandbox.commands.run("echo $A $B $E2B_SANDBOX_ID; pwd", envs={"B": "own"}, cwd="/tmp")
-    assert result.stdout == f"sandbox own {sandbox.sandbox_id}\n/tmp\n"
-    assert "E2B_API_KEY" not in (await sandbox.commands.run("env")).stdout
+    result = await shared.commands.run("echo $A $B $E2B_SANDBOX_ID; pwd", envs={"B": "own"}, cwd="/tmp")
+    assert result.stdout == f'it\'s "quoted" own {shared.sandbox_id}\n/tmp\n'
+    assert "E2B_API_KEY" not in (await shared.commands.run("env")).stdout
 
 
 async def test_a_folder_that_does_not_exist_is_refused(shared: AsyncSandbox) -> None:
