@@ -20,7 +20,7 @@ import sys
 _HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(_HERE.parent))
 
-from e2b_local.inbox.languages import specification  # noqa: E402
+from e2b_local.inbox.languages import kernel_kind  # noqa: E402
 from e2b_local.inbox.wire import OpError  # noqa: E402
 from support.e2b_process import start_e2b_local  # noqa: E402 - it lies beside, not in a package
 
@@ -73,7 +73,7 @@ def _run(folder: pathlib.Path, tests: list[str], variables: dict[str, str], more
 
 def _missing(language: str) -> bool:
     try:
-        specification(language)
+        kernel_kind(language)
     except OpError:
         return True
     return False

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from .languages import defaults, named, orderly, over_tcp, reset_variables, set_variables, specification
+from .languages import defaults, kernel_kind, named, reset_variables, set_variables
 from .limits import limit_kernel
 from .paths import Paths
 from .wire import Channel, Message, OpError
@@ -23,13 +23,13 @@ _INTERRUPT_GRACE_S = 5.0
 
 
 class Context:
-    """One kernel and the queue before it."""
+    """One kernel, which may start with the first cell, and the queue before it."""
 
-    def __init__(self, identifier: str, language: str, cwd: str, kernel: Kernel) -> None:
+    def __init__(self, identifier: str, language: str, cwd: str) -> None:
         self.id = identifier
         self.language = language
         self.cwd = cwd
-        self.kernel = kernel
+        self.kernel: Kernel | None = None
         self.lock = asyncio.Lock()
         # Variables to set before the next cell: what its sandbox was created with, learnt after its start.
         self.pending: dict[str, str] = {}
@@ -51,7 +51,7 @@ class Contexts:
 
     async def warm(self, request: Message) -> Message:
         """Start the default context, so that the first cell finds a kernel."""
-        await self._default("python")
+        await self._ready(await self._default("python"))
         return {}
 
     def update_environment(self, variables: Mapping[str, str]) -> None:
@@ -62,8 +62,8 @@ class Contexts:
 
     async def listing(self, request: Message) -> Message:
         """List all contexts; there always are default ones."""
-        first = [await self._default(language) for language in defaults()]
         # As if they had been there from the start, which is how E2B has it.
+        first = [await self._default(language, later=True) for language in defaults()]
         rest = [context for context in self._contexts.values() if context not in first]
         return {"contexts": [_shown(context, self._paths) for context in [*first, *rest]]}
 
@@ -84,11 +84,12 @@ class Contexts:
         for language, task in list(self._defaults.items()):
             if task.done() and not task.cancelled() and task.exception() is None and task.result() is context:
                 del self._defaults[language]
-        context.kernel.fail(
-            "UnexpectedEndOfExecution",
-            "Connection to the execution was closed before the execution was finished",
-        )
-        await context.kernel.stop()
+        if context.kernel is not None:
+            context.kernel.fail(
+                "UnexpectedEndOfExecution",
+                "Connection to the execution was closed before the execution was finished",
+            )
+            await context.kernel.stop()
         return {}
 
     async def restart(self, request: Message) -> Message:
@@ -104,9 +105,7 @@ class Contexts:
 
         await _acquire(context.lock, channel)
         try:
-            if not context.kernel.alive:
-                await self._restart(context)
-            kernel = context.kernel
+            kernel = await self._ready(context)
             variables: dict[str, str] = request.get("env_vars") or {}
             if wanted := {**context.pending, **variables}:
                 await kernel.execute(set_variables(context.language, wanted), silent=True)
@@ -116,7 +115,7 @@ class Contexts:
                 await self._lines(kernel, identifier, channel)
             except BaseException:
                 # Hung up: the next cell must neither wait behind this one nor be caught by its interruption.
-                await asyncio.shield(self._interrupt(context, identifier))
+                await asyncio.shield(self._interrupt(kernel, identifier, context.language))
                 raise
             finally:
                 if variables and kernel.alive:
@@ -129,15 +128,14 @@ class Contexts:
             context.lock.release()
         return {}
 
-    async def _interrupt(self, context: Context, identifier: str) -> None:
-        kernel = context.kernel
+    async def _interrupt(self, kernel: Kernel, identifier: str, language: str) -> None:
         await kernel.interrupt()
         try:
             async with asyncio.timeout(_INTERRUPT_GRACE_S):
                 while kernel.alive and await kernel.next_line(identifier) is not None:
                     pass
         except TimeoutError:
-            if context.language != "python":
+            if language != "python":
                 # Those stop a loop, but not all of them a program that waits; the next cell gets a fresh one.
                 await kernel.stop()
         kernel.forget(identifier)
@@ -181,33 +179,40 @@ class Contexts:
             raise OpError("not_found", f"Context {identifier} not found")
         return context
 
-    async def _default(self, language: str) -> Context:
+    async def _default(self, language: str, *, later: bool = False) -> Context:
         task = self._defaults.get(language)
         if task is None:
             # A task of its own: a caller that hangs up while the kernel starts must not take it along.
-            task = self._defaults[language] = asyncio.create_task(self._create(language, ""))
+            task = asyncio.create_task(self._create(language, "", later=later))
+            self._defaults[language] = task
         try:
             return await asyncio.shield(task)
         except OpError:
             self._defaults.pop(language, None)
             raise
 
-    async def _create(self, language: str, cwd: str) -> Context:
+    async def _create(self, language: str, cwd: str, *, later: bool = False) -> Context:
         folder = self._paths.resolve(cwd)
         if not os.path.isdir(folder):
             raise OpError("internal", "Failed to set working directory")
-        kernel = await self._start(language, folder)
-        context = Context(str(uuid.uuid4()), language, folder, kernel)
-        if language == "java":  # where variables are properties, which a kernel does not start with
-            context.pending.update(self._given)
+        context = Context(str(uuid.uuid4()), language, folder)
+        if not later:
+            await self._restart(context)
         self._contexts[context.id] = context
         return context
 
-    async def _restart(self, context: Context) -> None:
-        context.kernel.fail("ContextRestarting", "Context was restarted")
-        await context.kernel.stop()
-        context.kernel = await self._start(context.language, context.cwd)
+    async def _ready(self, context: Context) -> Kernel:
+        kernel = context.kernel
+        return kernel if kernel is not None and kernel.alive else await self._restart(context)
+
+    async def _restart(self, context: Context) -> Kernel:
+        if context.kernel is not None:
+            context.kernel.fail("ContextRestarting", "Context was restarted")
+            await context.kernel.stop()
+        kernel = context.kernel = await self._start(context.language, context.cwd)
+        # Java's variables are properties, with which a kernel does not start.
         context.pending = dict(self._given) if context.language == "java" else {}
+        return kernel
 
     async def _start(self, language: str, folder: str) -> Kernel:
         if "jupyter_client" not in sys.modules:
@@ -215,11 +220,9 @@ class Contexts:
         from .kernel import Kernel, KernelDiedError, kernel_environment
 
         environment = kernel_environment(self._environment(), self._run_dir)
-        wanted = specification(language)
+        kind = kernel_kind(language)
         try:
-            kernel = await Kernel.start(
-                wanted, folder, environment, self._run_dir, tcp=over_tcp(language), orderly=orderly(language)
-            )
+            kernel = await Kernel.start(kind, folder, environment, self._run_dir)
         except KernelDiedError as exc:
             raise OpError("internal", f"Failed to create context: {exc}") from exc
         if kernel.pid is not None:

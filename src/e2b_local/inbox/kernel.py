@@ -16,9 +16,10 @@ from typing import Any, Literal
 
 import zmq
 from jupyter_client.blocking.client import BlockingKernelClient
-from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 
+from .languages import KernelKind
 from .results import error, line_of
 
 _START_TIMEOUT_S = 120.0
@@ -57,42 +58,25 @@ class Kernel:
             loop.add_reader(each.fileno(), self._read)
 
     @classmethod
-    async def start(
-        cls,
-        specification: KernelSpec,
-        cwd: str,
-        environment: Mapping[str, str],
-        run_dir: str,
-        *,
-        tcp: bool = False,
-        orderly: bool = True,
-    ) -> Kernel:
-        """Start a kernel and wait until it answers.
-
-        Args:
-            specification: its command and how it is interrupted.
-            cwd: the folder it starts in.
-            environment: all of its variables.
-            run_dir: a folder for its connection.
-            tcp: reach it on the loopback, not over ipc sockets.
-            orderly: it tells the end of a cell after everything else of it.
+    async def start(cls, kind: KernelKind, cwd: str, environment: Mapping[str, str], run_dir: str) -> Kernel:
+        """Start a kernel and wait until it answers; its connection lies in `run_dir`.
 
         Raises:
             KernelDiedError: it ended or did not answer within two minutes; nothing of it is left.
         """
         number = next(_numbers)
-        transport: Literal["tcp", "ipc"] = "tcp" if tcp else "ipc"
+        transport: Literal["tcp", "ipc"] = "tcp" if kind.tcp else "ipc"
         manager = AsyncKernelManager(
             transport=transport,
-            ip="127.0.0.1" if tcp else f"{run_dir}/kernel-{number}",
+            ip="127.0.0.1" if kind.tcp else f"{run_dir}/kernel-{number}",
             connection_file=f"{run_dir}/kernel-{number}.json",
         )
         # The command is given, not looked up: kernel specifications written by a program must not matter.
         # Setting the spec manager forgets the spec, hence this order.
         manager.kernel_spec_manager = KernelSpecManager(kernel_dirs=[])
-        manager._kernel_spec = specification
+        manager._kernel_spec = kind.specification
         await manager.start_kernel(cwd=cwd, env=dict(environment))
-        kernel = cls(manager, orderly=orderly)
+        kernel = cls(manager, orderly=kind.orderly)
         try:
             await kernel._answer()
         except BaseException:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shlex
@@ -16,6 +17,17 @@ if TYPE_CHECKING:
     from jupyter_client.kernelspec import KernelSpec
 
 _STARTUP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "startup.py")
+_PYTHON_OPTIONS = (
+    f"--IPKernelApp.exec_files={_STARTUP}",
+    "--InteractiveShell.warn_venv=False",
+    "--PlainTextFormatter.max_seq_length=0",
+    "--HistoryManager.hist_file=:memory:",
+)
+_DENO_VARIABLES = {
+    "NO_COLOR": "1",
+    "DENO_NO_UPDATE_CHECK": "1",
+    "DENO_UNSTABLE_BARE_NODE_BUILTINS": "1",  # so that `fs` means Node's module, as in E2B's kernel
+}
 _ALIASES = {"js": "javascript", "ts": "typescript"}
 # Only folders of the template: a specification written by a program of the sandbox must not matter.
 _SPECIFICATIONS = (
@@ -23,6 +35,18 @@ _SPECIFICATIONS = (
     "/usr/local/share/jupyter/kernels",
     "/usr/share/jupyter/kernels",
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelKind:
+    """How kernels of one language are started and reached."""
+
+    specification: KernelSpec
+    """The command, in which Jupyter fills in `{connection_file}`, and how a cell is interrupted."""
+    tcp: bool = True
+    """Reached on the loopback: only kernels made of ipykernel know ipc sockets."""
+    orderly: bool = True
+    """Tells the end of a cell after everything else: Deno's may tell it just before the cell's value."""
 
 
 def named(language: object) -> str:
@@ -36,8 +60,8 @@ def defaults() -> list[str]:
     return ["python", "javascript"] if _deno() else ["python"]
 
 
-def specification(language: str) -> KernelSpec:
-    """Return how to start a kernel; `{connection_file}` in its command is for Jupyter to fill in.
+def kernel_kind(language: str) -> KernelKind:
+    """Return how to start and reach the kernel of a language.
 
     Raises:
         OpError: no kernel for this language is installed.
@@ -45,41 +69,19 @@ def specification(language: str) -> KernelSpec:
     from jupyter_client.kernelspec import KernelSpec
 
     if language == "python":
-        return KernelSpec(
-            argv=[
-                sys.executable,
-                "-m",
-                "ipykernel_launcher",
-                "-f",
-                "{connection_file}",
-                f"--IPKernelApp.exec_files={_STARTUP}",
-                "--InteractiveShell.warn_venv=False",
-                "--PlainTextFormatter.max_seq_length=0",
-                "--HistoryManager.hist_file=:memory:",
-            ]
-        )
+        argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", *_PYTHON_OPTIONS]
+        return KernelKind(KernelSpec(argv=argv), tcp=False)
     if language == "bash" and _importable("bash_kernel"):
-        return KernelSpec(argv=[sys.executable, "-m", "bash_kernel", "-f", "{connection_file}"])
+        argv = [sys.executable, "-m", "bash_kernel", "-f", "{connection_file}"]
+        return KernelKind(KernelSpec(argv=argv), tcp=False)
     if language in ("javascript", "typescript") and (deno := _deno()):
-        # One kernel reads both. A signal would end it; bare names of Node's modules are what E2B's has.
-        return KernelSpec(
-            argv=[deno, "jupyter", "--kernel", "--conn", "{connection_file}"],
-            interrupt_mode="message",
-            env={"NO_COLOR": "1", "DENO_NO_UPDATE_CHECK": "1", "DENO_UNSTABLE_BARE_NODE_BUILTINS": "1"},
-        )
+        argv = [deno, "jupyter", "--kernel", "--conn", "{connection_file}"]
+        # One kernel reads both. A signal would end it.
+        specification = KernelSpec(argv=argv, interrupt_mode="message", env=_DENO_VARIABLES)
+        return KernelKind(specification, orderly=False)
     if found := _installed(language):
-        return found
+        return KernelKind(found)
     raise OpError("internal", f"Failed to create context: no kernel for language '{language}' is installed")
-
-
-def over_tcp(language: str) -> bool:
-    """Whether a kernel is reached on the loopback: only those made of ipykernel know another way."""
-    return language not in ("python", "bash")
-
-
-def orderly(language: str) -> bool:
-    """Whether a kernel tells the end of a cell last: Deno's may tell it just before the cell's value."""
-    return language not in ("javascript", "typescript")
 
 
 def set_variables(language: str, variables: Mapping[str, str]) -> str:

@@ -65,8 +65,15 @@ class Process:
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
         """Signal the process and all it started in its session's group."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        try:
             os.killpg(self.pid, number)
+        except ProcessLookupError:
+            # A terminal's process makes its group just after its start, and has started nothing before.
+            if self.end is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.pid, number)
+        except PermissionError:
+            pass
 
     def start_clock(self) -> None:
         """Let the time that is left run, if there is a limit."""

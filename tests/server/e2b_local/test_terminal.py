@@ -66,6 +66,17 @@ async def test_a_terminal_is_left_and_joined_again(shared: AsyncSandbox) -> None
     assert await shared.pty.kill(terminal.pid) is False
 
 
+async def test_a_terminal_can_be_killed_at_once(shared: AsyncSandbox) -> None:
+    """Before its shell is up, too: whoever waits for it learns of its end."""
+    terminals = [await shared.pty.create(PtySize(rows=24, cols=80), on_data=lambda _: None) for _ in range(5)]
+    killed = await asyncio.gather(*(shared.pty.kill(each.pid) for each in terminals))
+    assert killed == [True] * 5
+    for each in terminals:
+        with pytest.raises(CommandExitException) as caught:
+            await each.wait()
+        assert caught.value.error == "signal: killed"
+
+
 async def test_input_is_streamed_in_order(shared: AsyncSandbox) -> None:
     """Each piece arrives as it is sent, however many there are; the input stays open afterwards."""
     pieces = [f"line {n} {'x' * 5000}\n" for n in range(200)]
