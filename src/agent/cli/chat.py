@@ -1,9 +1,11 @@
 """Talk to the graph `agent`."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from agent.cli import exits
 from agent.cli.approval import Decide
-from agent.cli.follow import Follower, Left, View
-from agent.cli.repair import context
+from agent.cli.follow import Follower, Left, View, open_questions, say_it_waits
 from agent.cli.screen import EndOfInput, Screen
 from agent.cli.session import Session
 from agent.client import Driver, Failed, Interrupted, Outcome
@@ -20,7 +22,7 @@ class Chat:
         session: the connection.
         view: shows the events.
         decide: answers what the graph asks.
-        model: chat model for these runs; default the server's.
+        context: sent with each run; what is empty is left to the server.
     """
 
     def __init__(
@@ -30,13 +32,13 @@ class Chat:
         *,
         view: View,
         decide: Decide,
-        model: str = "",
+        context: Mapping[str, Any],
     ) -> None:
         self._screen = screen
         self._session = session
         self._decide = decide
         self._view = view
-        self._context = context(model)
+        self._context = {name: value for name, value in context.items() if value}
 
     def talk(self, thread_id: str | None, message: str | None) -> int:
         """Say one message, or go on until the user leaves; return the exit code.
@@ -47,6 +49,8 @@ class Chat:
         """
         try:
             driver = self._driver(thread_id)
+            if not self._settled(driver):
+                return exits.FAILED
             if message is not None:
                 return self._turn(driver, message)
             self._screen.line(f"thread {driver.thread_id}; /quit or Ctrl-D leaves", "dim")
@@ -58,13 +62,20 @@ class Chat:
         if thread_id is None:
             return self._session.run(self._session.server.new_thread(GRAPH, context=self._context))
         graph = self._session.run(self._session.server.graph_of(thread_id))
-        driver = self._session.server.thread(graph or GRAPH, thread_id, context=self._context)
-        # A message to a thread that waits for an answer would drop the question without a word.
+        return self._session.server.thread(graph or GRAPH, thread_id, context=self._context)
+
+    def _settled(self, driver: Driver) -> bool:
+        """Have what the thread waits for answered: a message would drop the question without a word."""
         pending = self._session.run(driver.pending())
-        answers = self._decide(pending) if pending else None
-        if answers:
-            self._follower(driver).follow(driver.answer(answers), "Going on with the answer")
-        return driver
+        if not pending:
+            return True
+        answers = self._decide(pending)
+        if answers is None:
+            say_it_waits(self._screen, driver.thread_id)
+            return False
+        outcome = self._follower(driver).follow(driver.answer(answers), "Going on with the answer")
+        of_chat(self._screen, outcome, driver.thread_id)
+        return not open_questions(outcome)
 
     def _turns(self, driver: Driver) -> int:
         while True:
@@ -75,23 +86,28 @@ class Chat:
                 return exits.OK
             if said in _LEAVE:
                 return exits.OK
-            if said:
-                try:
-                    self._turn(driver, said)
-                except Left as left:
-                    if not left.cancelled:
-                        raise
+            if not said:
+                continue
+            try:
+                if self._turn(driver, said) == exits.FAILED:
+                    return exits.FAILED  # it waits for an answer
+            except Left as left:
+                if not left.cancelled:
+                    raise
 
     def _turn(self, driver: Driver, message: str) -> int:
         stream = driver.start({"messages": [{"role": "user", "content": message}]})
-        return of_chat(self._follower(driver).follow(stream, "Thinking" if self._screen.is_terminal else ""))
+        outcome = self._follower(driver).follow(stream, "Thinking" if self._screen.is_terminal else "")
+        return of_chat(self._screen, outcome, driver.thread_id)
 
     def _follower(self, driver: Driver) -> Follower:
         return Follower(self._session, driver, screen=self._screen, view=self._view, decide=self._decide)
 
 
-def of_chat(outcome: Outcome) -> int:
-    """Return the exit code for how a run of `agent` ended."""
+def of_chat(screen: Screen, outcome: Outcome, thread_id: str) -> int:
+    """Return the exit code for how a run of `agent` ended; say so when it waits for an answer."""
+    if open_questions(outcome):
+        say_it_waits(screen, thread_id)
     if isinstance(outcome, Interrupted):
         return exits.FAILED
     if isinstance(outcome, Failed):

@@ -117,7 +117,7 @@ class Follower:
                 return outcome
             if refused:
                 self._screen.line("The answer was not taken; the question is still open.", "yellow")
-            before, answers = answers, self._answers(_open(outcome))
+            before, answers = answers, self._answers(open_questions(outcome))
             if answers is None or (refused and answers == before):  # it would be refused again
                 return outcome
             stream = self._driver.answer(answers, deadline_s=self._deadline_s)
@@ -221,12 +221,17 @@ class Follower:
             self._screen.error(f"The run could not be cancelled: {exc or 'no answer'}")
 
 
-def _open(outcome: Outcome) -> Sequence[Interrupt]:
+def open_questions(outcome: Outcome) -> Sequence[Interrupt]:
     """Return the questions that an outcome leaves open."""
     match outcome:
         case Interrupted(interrupts=questions) | Failed(pending=questions):
             return questions
     return ()
+
+
+def say_it_waits(screen: Screen, thread_id: str) -> None:
+    """Say how to answer what a thread waits for."""
+    screen.line(f"Waits for an answer: sandbox-agent resume {thread_id}", "yellow")
 
 
 def _is_ctrl_c(interrupt: KeyboardInterrupt) -> bool:

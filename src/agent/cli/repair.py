@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.cli import exits
 from agent.cli.approval import Decide, asked, automatic, left_open, rejected
-from agent.cli.follow import Follower, Left, View
+from agent.cli.follow import Follower, Left, View, open_questions, say_it_waits
 from agent.cli.jsonl import JsonView
 from agent.cli.pack import Packed, PackError, pack
 from agent.cli.patch import PatchError, apply, touched
@@ -84,8 +84,9 @@ def decider(screen: Screen, *, yes: bool, no: str = "") -> Decide:
 
 def show_outcome(screen: Screen, outcome: Outcome, thread_id: str) -> int:
     """Show how a run of `plan_execute` ended, and return the exit code."""
+    if open_questions(outcome):
+        say_it_waits(screen, thread_id)
     if isinstance(outcome, Interrupted):
-        screen.line(f"Waits for an answer: sandbox-agent resume {thread_id}", "yellow")
         return exits.FAILED
     if not isinstance(outcome, Finished):
         return exits.INTERRUPTED if outcome.status == "cancelled" else exits.PLATFORM

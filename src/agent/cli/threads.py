@@ -13,7 +13,7 @@ from agent.cli import exits
 from agent.cli.approval import Decide, show_question
 from agent.cli.chat import of_chat
 from agent.cli.chat_view import ChatView
-from agent.cli.follow import Follower, Left, View
+from agent.cli.follow import Follower, Left, View, say_it_waits
 from agent.cli.jsonl import JsonView
 from agent.cli.questions import actions
 from agent.cli.repair import GRAPH, context, show_outcome
@@ -117,7 +117,7 @@ def show_thread(
     for question in pending:
         show_question(screen, question.value)
     if pending:
-        screen.line(f"Waits for an answer: sandbox-agent resume {thread_id}", "yellow")
+        say_it_waits(screen, thread_id)
     return exits.OK
 
 
@@ -175,14 +175,16 @@ class Resumption:
             if pending:
                 answers = decide(pending)
                 if answers is None:
-                    self._screen.line("Not answered; --yes approves, --reject says no.", "yellow")
+                    say_it_waits(self._screen, thread_id)
+                    self._screen.line("  --yes approves, --reject WORDS says no.", "dim")
                     return exits.FAILED
                 outcome = follower.follow(driver.answer(answers), "Going on with the answer")
             else:
                 outcome = follower.follow(driver.join(), "Watching the run")
         except Left:
             return exits.INTERRUPTED
-        return show_outcome(self._screen, outcome, thread_id) if driver.graph == GRAPH else of_chat(outcome)
+        shown = show_outcome if driver.graph == GRAPH else of_chat
+        return shown(self._screen, outcome, thread_id)
 
     def _view(self, driver: Driver) -> View:
         if self._json:

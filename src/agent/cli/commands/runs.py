@@ -77,6 +77,14 @@ def chat(
         str | None, typer.Option(help="Go on with an earlier conversation.", callback=thread_id)
     ] = None,
     charts: Annotated[Path | None, typer.Option(help="Folder for charts; default a temporary one.")] = None,
+    keep: Annotated[
+        bool,
+        typer.Option("--keep", help="Keep files and variables from turn to turn; default the server's way."),
+    ] = False,
+    ask_first: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOOL", help="Ask before each call of a tool, such as run_command; repeatable."),
+    ] = None,
     model: ModelOption = "",
     yes: YesOption = False,
     json: JsonOption = False,
@@ -95,7 +103,8 @@ def chat(
         if said == "":
             raise typer.BadParameter("there is no message", param_hint="MESSAGE")
         view: View = JsonView() if json else ChatView(screen, charts=charts)
-        talk = Chat(screen, session, view=view, decide=decider(screen, yes=yes), model=model)
+        wanted = {"model": model, "keep": "thread" if keep else "", "ask_first": ask_first}
+        talk = Chat(screen, session, view=view, decide=decider(screen, yes=yes), context=wanted)
         return talk.talk(thread, said)
 
     connected(work, server, header, json=json)
