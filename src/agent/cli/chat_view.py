@@ -8,9 +8,10 @@ from pathlib import Path
 from rich.padding import Padding
 from rich.syntax import Syntax
 
+from agent.cli.flow import Flow
 from agent.cli.screen import Busy, Screen
 from agent.cli.tool_view import arguments_line, result_digest
-from agent.client import Artifact, Event, Failed, Finished, SandboxNotice, Token, ToolEvent
+from agent.client import Artifact, Event, Failed, SandboxNotice, Token, ToolEvent
 
 _RESULT = re.compile(r"<result>\n(.*?)\n</result>", re.DOTALL)
 _PICTURE = re.compile(r"\[(image/|application/pdf)")  # it is shown or saved itself
@@ -32,10 +33,14 @@ class ChatView:
         self._busy: Busy | None = None
         self._in_line = False
         self._message_id = ""
+        # Without a terminal lines are left as they come.
+        self._flow = Flow(screen.console.width) if screen.is_terminal else None
 
     def follow(self, busy: Busy | None) -> None:
-        """Take the spinner away when the first news comes."""
+        """Take the spinner away when the first news comes; finish the line when nothing more comes."""
         self._busy = busy
+        if busy is None:
+            self._end_line()
 
     def show(self, event: Event) -> None:
         """Show one event; kinds that carry nothing for a reader are passed over."""
@@ -49,8 +54,6 @@ class ChatView:
             case Failed():
                 name = f"{event.error}: " if event.error else ""
                 self._line(f"The run failed: {name}{event.message}", "red")
-            case Finished():
-                self._end_line()
             case _:
                 return
 
@@ -76,8 +79,12 @@ class ChatView:
         if event.message_id != self._message_id:
             self._end_line()
             self._message_id = event.message_id
-        self._screen.write(event.text)
-        self._in_line = not event.text.endswith("\n")
+        self._words(self._flow.feed(event.text) if self._flow else event.text)
+
+    def _words(self, text: str) -> None:
+        if text:
+            self._screen.write(text)
+            self._in_line = not text.endswith("\n")
 
     def _tool(self, event: ToolEvent) -> None:
         if event.event == "start":
@@ -124,6 +131,8 @@ class ChatView:
         self._screen.line(text, style)
 
     def _end_line(self) -> None:
+        if self._flow:
+            self._words(self._flow.end())
         if self._in_line:
             self._screen.line()
             self._in_line = False

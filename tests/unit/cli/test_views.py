@@ -32,6 +32,7 @@ def chat(tmp_path: Path, *events: Event) -> list[str]:
     view = ChatView(sheet, charts=tmp_path / "charts")
     for event in events:
         view.show(event)
+    view.follow(None)
     return [line.rstrip() for line in sheet.text.splitlines()]
 
 
