@@ -21,7 +21,7 @@ from agent.sandbox.middleware import SandboxMiddleware
 from agent.sandbox.watch import RunWatch
 from agent.settings import Settings
 from agent.summaries import summaries
-from agent.tools import Limits, file_tools, python_tool, shell_tool
+from agent.tools import Limits, background_tools, file_tools, python_tool, shell_tool
 from agent.tools.events import ToolEventsMiddleware
 from agent.wiring import known_secrets, sandbox_manager
 
@@ -44,7 +44,7 @@ def code_agent(
     limits = Limits.of(settings)
     secrets = known_secrets(settings)
     manager = sandbox_manager(settings, secrets=secrets)
-    tools = [python_tool(limits), shell_tool(limits), *file_tools(limits)]
+    tools = [python_tool(limits), shell_tool(limits), *background_tools(limits), *file_tools(limits)]
     return create_agent(
         placeholder_model(),
         tools=tools,

@@ -7,7 +7,8 @@ from typing import Any
 
 from agent.repair.plan import MAX_STEPS, Plan
 from agent.repair.report import TestReport
-from agent.tools.results import block, clipped
+from agent.tools.budget import clipped
+from agent.tools.results import block
 
 MAX_FILE_BYTES = 20_000
 MAX_FILES_BYTES = 80_000

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from agent.repair.junit import tally
 from agent.sandbox.provider import CommandResult
-from agent.tools.results import clipped
+from agent.tools.budget import clipped
 
 MAX_OUTPUT_BYTES = 12_000
 MAX_NAMES = 200

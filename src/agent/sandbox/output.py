@@ -87,7 +87,7 @@ class Reception:
             return text, None
         total, left_out, kept, goes_on = map(int, found.groups())
         gap = f"\n… {left_out} bytes left out …\n" if left_out else ""
-        spooled = Spooled(self._path, total, kept, bool(goes_on)) if kept or goes_on else None
+        spooled = Spooled(self._path, total, kept, left_out, bool(goes_on)) if kept or goes_on else None
         return text[: found.start()] + gap + text[found.end() :].removeprefix("\ufffd"), spooled
 
 

@@ -8,13 +8,17 @@ service itself failed at is raised, as one of `agent.errors.SandboxError`.
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from agent.errors import SandboxError
 from agent.sandbox.policy import SandboxPolicy
+from agent.sandbox.turns import Turns
 
 OutputHandler = Callable[[Literal["stdout", "stderr"], str], Awaitable[None]]
 """Called with each piece of output as it arrives."""
+
+OUTPUT_FOLDER = "/tmp/agent-output"
+"""Where sandboxes keep what was too long to pass on."""
 
 SHOWN_BYTES = 16_384
 """How much output a caller shows that does not say otherwise."""
@@ -69,6 +73,8 @@ class Spooled:
     """How much was printed."""
     kept_bytes: int
     """How much of it the file holds: less than all beyond 64 MB, or where the disk is full."""
+    left_out: int = 0
+    """How many bytes are missing from the text that came with this."""
     goes_on: bool = False
     """What the call left running in the background still prints to the file."""
 
@@ -88,6 +94,22 @@ class CommandResult:
     duration_s: float = 0.0
     spooled: Mapping[str, Spooled] = field(default_factory=dict)
     """By the name of the stream: where the whole of one is kept that was too long for the caller."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundResult:
+    """How a command in the background is doing, and what it printed since it was last asked about."""
+
+    command_id: str
+    running: bool
+    exit_code: int | None
+    """None while it runs, when it was stopped, and when its end was not seen (the sandbox was restored)."""
+    stopped: bool
+    stdout: str
+    stderr: str
+    duration_s: float
+    spooled: Mapping[str, Spooled] = field(default_factory=dict)
+    """By the name of the stream, where it printed something new: the file with all it ever printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +171,10 @@ class Box(Protocol):
     def policy(self) -> SandboxPolicy | None:
         """The policy the sandbox lives by; None for one that a caller brought."""
 
+    @property
+    def turns(self) -> Turns:
+        """The turns of calls in this sandbox."""
+
     async def run_command(
         self,
         command: str,
@@ -172,6 +198,36 @@ class Box(Protocol):
             shown_bytes: how much the caller will show of it; of more than that head and tail come back, a few
                 times as much, and the whole is kept in a file in the sandbox.
             on_output: called with each piece as it arrives.
+        """
+
+    async def start_command(
+        self, command: str, *, cwd: str | None = None, envs: Mapping[str, str] | None = None
+    ) -> str:
+        """Start a command that runs on in the background, as long as the sandbox lives; return its id."""
+
+    async def poll_command(
+        self, command_id: str, *, wait_s: float = 0, shown_bytes: int = SHOWN_BYTES
+    ) -> BackgroundResult:
+        """Return what a command in the background printed since it was last asked about, and whether it runs.
+
+        Args:
+            command_id: as `start_command` returned it, in any process.
+            wait_s: how long to wait for its end, in seconds.
+            shown_bytes: as of `run_command`.
+
+        Raises:
+            FileNotFoundError: no such command was started in this sandbox.
+        """
+
+    async def stop_command(self, command_id: str, *, shown_bytes: int = SHOWN_BYTES) -> BackgroundResult:
+        """End a command in the background with all it started; one that has ended is left as it is."""
+
+    async def work_on_files(self, /, operation: str, **request: Any) -> dict[str, Any]:
+        """Do one of the operations of `e2b/inside/files.py`: paths and links cannot lead out of its `root`.
+
+        Raises:
+            OSError: what it failed at, as the standard library's class for it.
+            ValueError: the request is too large, or a pattern cannot be used.
         """
 
     async def run_code(

@@ -21,3 +21,8 @@ class Limits:
     def of(cls, settings: Settings) -> Self:
         """Return the limits that the settings name."""
         return cls(settings.command_timeout_s, settings.code_timeout_s, settings.max_output_bytes)
+
+
+def limit_of(asked_s: int | None, usual_s: int) -> int:
+    """Return a call's limit: what the model asks for, within what is allowed."""
+    return usual_s if asked_s is None else max(1, min(asked_s, usual_s))

@@ -6,8 +6,9 @@ from langchain.tools import ToolRuntime
 from langchain_core.tools import BaseTool, tool
 
 from agent.sandbox.live import box_of
-from agent.tools.events import output_events
-from agent.tools.limits import Limits
+from agent.tools.events import live_output
+from agent.tools.limits import Limits, limit_of
+from agent.tools.order import place_of
 from agent.tools.results import code_artifact, code_text, reported
 
 
@@ -17,19 +18,25 @@ def python_tool(limits: Limits | None = None) -> BaseTool:
 
     @tool(parse_docstring=True, response_format="content_and_artifact")
     @reported(lambda words: (words, None))
-    async def run_python(code: str, runtime: ToolRuntime[Any, Any]) -> tuple[str, Any]:
+    async def run_python(
+        code: str, runtime: ToolRuntime[Any, Any], timeout_s: int | None = None
+    ) -> tuple[str, Any]:
         """Run Python in a Jupyter kernel. Variables, imports and files stay for the next call.
 
         Returns what was printed, the value of the last expression, charts and tables that were displayed, or
-        the error. Check for an error before you answer.
+        the error. Check for an error before you answer. Nothing can be typed in: `input()` fails.
 
         Args:
             code: The Python code of one cell.
+            timeout_s: A limit in seconds, shorter than the usual one.
         """
         box = box_of(runtime)
-        limit_s = box.policy.code_timeout_s if box.policy else limits.code_timeout_s
-        events = output_events(runtime, "run_python")
-        result = await box.run_code(code, timeout_s=limit_s, on_output=events)
+        limit_s = limit_of(timeout_s, box.policy.code_timeout_s if box.policy else limits.code_timeout_s)
+        place = place_of(runtime, "run_python")
+        async with live_output(runtime, "run_python") as on_output, box.turns.turn(place.own, place.after):
+            result = await box.run_code(
+                code, timeout_s=limit_s, shown_bytes=limits.max_output_bytes, on_output=on_output
+            )
         return code_text(result, limit_s, limits.max_output_bytes), code_artifact(result)
 
     return run_python

@@ -1,16 +1,19 @@
-"""How results are worded for the model; the only place that does it.
+"""How results are worded for the model; with `file_results.py` the only place that does it.
 
-What a tool printed stands between tags, as data. What the platform failed at starts with `error:` and is
-never put between them.
+What a tool printed stands between tags, as data. What is ours to say about it stands outside them, and what
+the platform failed at starts with `error:`. No text can close its own tag: where it holds the closing tag,
+the tag is given a number that makes it another.
 """
 
-import base64
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from agent.errors import SandboxError, SandboxKeyError, SandboxQuotaError
-from agent.sandbox.provider import CodeResult, CommandResult, FileEntry, RichResult
+from agent.sandbox.provider import BackgroundResult, CodeResult, CommandResult, RichResult, Spooled
+from agent.tools.budget import clipped, shares, size
+from agent.tools.terminal import plain
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -18,7 +21,18 @@ R = TypeVar("R")
 ENDS_THE_RUN = (SandboxKeyError, SandboxQuotaError)
 """Failures a model can do nothing about: raised out of the tool, so that the run fails and says why."""
 
-_LINES_OF_TRACEBACK = 12
+_LINES_OF_TRACEBACK = 24
+_LONG_S = 1.0
+"""From here on the time a call took is worth telling."""
+
+NO_INPUT = (
+    "[nothing can be typed into what runs here: pass values as arguments, in a file or through a pipe, and "
+    "use options such as --yes]"
+)
+RESTARTED = (
+    "[the Python kernel was started anew: variables, imports and definitions of earlier calls are lost; "
+    "files are still there]"
+)
 
 
 def reported(
@@ -46,55 +60,141 @@ def reported(
     return decorate
 
 
-def clipped(text: str, max_bytes: int) -> str:
-    """Return the text, or its head and tail with a note of how much is missing, in at most `max_bytes`.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One text of a message, which is put between tags."""
 
-    Characters are never cut in half; the note takes part of the budget.
-    """
-    data = text.encode("utf-8", "replace")
-    if len(data) <= max_bytes:
-        return text
-    note = f"\n… {len(data) - max_bytes} bytes left out …\n"
-    half = max(max_bytes - len(note.encode()) - 16, 0) // 2
-    head = data[:half].decode("utf-8", "ignore")
-    tail = data[len(data) - half :].decode("utf-8", "ignore")
-    left_out = len(data) - len(head.encode()) - len(tail.encode())
-    return f"{head}\n… {left_out} bytes left out …\n{tail}"
+    tag: str
+    text: str
+    spooled: Spooled | None = None
+    """Where the whole is, if the sandbox keeps it."""
+    attributes: str = ""
 
 
 def block(tag: str, text: str, max_bytes: int, attributes: str = "") -> str:
     """Return the text between tags, clipped; the closing tag starts on a line of its own."""
     body = clipped(text, max_bytes)
-    return f"<{tag}{attributes}>\n{body}{'' if body.endswith(chr(10)) else chr(10)}</{tag}>"
+    name = _unforgeable(tag, body)
+    return f"<{name}{attributes}>\n{body}{'' if body.endswith(chr(10)) else chr(10)}</{name}>"
+
+
+def _unforgeable(tag: str, body: str) -> str:
+    """Return the tag, or one made from it whose end the body does not hold."""
+    name, number = tag, 1
+    while f"</{name}" in body:
+        number += 1
+        name = f"{tag}-{number}"
+    return name
+
+
+def blocks(parts: Sequence[Part], max_bytes: int) -> list[str]:
+    """Return the parts between tags, within one budget, each cut one followed by where the whole is."""
+    texts = [plain(part.text) for part in parts]
+    frames = [2 * len(part.tag) + len(part.attributes) + 14 + len(_whereabouts(part)) for part in parts]
+    rooms = shares([size(text) for text in texts], max(max_bytes - sum(frames), 0))
+    said = []
+    for part, text, room in zip(parts, texts, rooms, strict=True):
+        said.append(block(part.tag, text, room, part.attributes))
+        cut = size(text) > room or (part.spooled and part.spooled.left_out)
+        if cut or (part.spooled and part.spooled.goes_on):
+            said.append(_whereabouts(part))
+    return said
+
+
+def _whereabouts(part: Part) -> str:
+    file = part.spooled
+    if file is None:
+        return f"[{part.tag} was cut; the rest was not kept]"
+    if file.goes_on:
+        return f"[what still runs in the background goes on printing to {file.path}]"
+    kept = "the whole" if file.kept_bytes >= file.total_bytes else f"the first {file.kept_bytes} bytes"
+    return f"[{part.tag}: {file.total_bytes} bytes; {kept} in {file.path}, which read_file shows by pages]"
 
 
 def command_text(result: CommandResult, limit_s: float, max_bytes: int) -> str:
     """Word a command's end: exit code or timeout first, then what it printed."""
     if result.timed_out:
-        first = f"timed out after {limit_s:g} s and was stopped"
+        first = f"timed out after {limit_s:g} s; it and all it started were stopped"
     elif result.exit_code is None:
-        first = "outcome unknown: the connection ended before the command did; check before you go on"
+        first = (
+            "outcome unknown: the connection ended before the command did. It is neither a success nor a "
+            "failure, and nothing of it still runs; look at what it changed before you go on"
+        )
     else:
-        first = f"exit_code: {result.exit_code}"
-    return "\n".join([first, *_streams(result.stdout, result.stderr, max_bytes)])
+        first = f"exit_code: {result.exit_code}{_meaning(result.exit_code)}{_took(result.duration_s)}"
+    said = [first, *_streams(result.stdout, result.stderr, result.spooled, max_bytes - size(first))]
+    if "EOFError" in result.stderr:
+        said.append(NO_INPUT)
+    return "\n".join(said)
+
+
+def background_text(result: BackgroundResult, max_bytes: int) -> str:
+    """Word how a command in the background is doing, then what is new of what it printed."""
+    if result.running:
+        first = f"running, for {result.duration_s:.0f} s so far"
+    elif result.stopped:
+        first = "stopped, with all it started"
+    elif result.exit_code is None:
+        first = "ended, nobody saw how: its outcome is unknown"
+    else:
+        first = f"exit_code: {result.exit_code}{_meaning(result.exit_code)}{_took(result.duration_s)}"
+    said = _streams(result.stdout, result.stderr, result.spooled, max_bytes - size(first))
+    return "\n".join([first, *(said or ["[nothing new was printed]"])])
+
+
+def started_text(command_id: str) -> str:
+    """Word that a command was started in the background."""
+    return f"started in the background; its command_id is {command_id}"
+
+
+def _meaning(exit_code: int) -> str:
+    if exit_code == 137:
+        return " (killed; perhaps the memory did not suffice)"
+    return f" (ended by signal {exit_code - 128})" if 128 < exit_code < 160 else ""
+
+
+def _took(duration_s: float) -> str:
+    return f" ({duration_s:.1f} s)" if duration_s >= _LONG_S else ""
 
 
 def code_text(result: CodeResult, limit_s: float, max_bytes: int) -> str:
     """Word a cell's end: what it printed, what it displayed, how it failed."""
-    parts = _streams(result.stdout, result.stderr, max_bytes)
-    parts += [block("result", _rich_text(rich), max_bytes) for rich in result.results]
+    parts = _stream_parts(result.stdout, result.stderr, result.spooled)
+    parts += [
+        Part("result", _rich_text(rich), result.spooled.get(f"result-{number}"))
+        for number, rich in enumerate(result.results, 1)
+    ]
     if result.error:
-        lines = result.error.traceback.splitlines()[-_LINES_OF_TRACEBACK:]
         summary = f"{result.error.name}: {result.error.value}"
-        parts.append(block("error", "\n".join([summary, *lines]), max_bytes))
+        parts.append(Part("error", "\n".join([summary, *_traceback(result.error.traceback)])))
+    after = []
     if result.timed_out:
-        parts.append(f"timed out after {limit_s:g} s and was interrupted")
-    return "\n".join(parts) or "ok, no output"
+        after.append(
+            f"timed out after {limit_s:g} s and was interrupted; variables are kept unless you are told"
+        )
+    if result.error and result.error.name in {"StdinNotImplementedError", "EOFError"}:
+        after.append(NO_INPUT)
+    before = [RESTARTED] if result.restarted else []
+    room = max_bytes - sum(map(size, [*before, *after]))
+    return "\n".join([*before, *blocks(parts, room), *after]) or "ok, no output"
 
 
-def _streams(stdout: str, stderr: str, max_bytes: int) -> list[str]:
+def _traceback(text: str) -> list[str]:
+    """Return a traceback's lines; of a long one the start, where the cell is, and the end."""
+    lines = plain(text).splitlines()
+    half = _LINES_OF_TRACEBACK // 2
+    if len(lines) <= _LINES_OF_TRACEBACK:
+        return lines
+    return [*lines[:half], f"… {len(lines) - 2 * half} lines left out …", *lines[-half:]]
+
+
+def _streams(stdout: str, stderr: str, spooled: Mapping[str, Spooled], max_bytes: int) -> list[str]:
+    return blocks(_stream_parts(stdout, stderr, spooled), max_bytes)
+
+
+def _stream_parts(stdout: str, stderr: str, spooled: Mapping[str, Spooled]) -> list[Part]:
     streams = (("stdout", stdout), ("stderr", stderr))
-    return [block(tag, text, max_bytes) for tag, text in streams if text]
+    return [Part(tag, text, spooled.get(tag)) for tag, text in streams if text or tag in spooled]
 
 
 def _rich_text(rich: RichResult) -> str:
@@ -112,37 +212,3 @@ def _images(rich: RichResult) -> dict[str, str]:
 def code_artifact(result: CodeResult) -> dict[str, Any]:
     """Return the rich results whole, for clients: a list of forms by MIME type, images as base64."""
     return {"results": [dict(rich.data) for rich in result.results]}
-
-
-def file_text(path: str, data: bytes, max_bytes: int) -> str:
-    """Word a file: its text with the lines shown, or its size when it is not text.
-
-    A file over the budget is shown up to a whole line, and the heading says so: shown as if it were whole,
-    it would be written back without its end.
-    """
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        sample = base64.b64encode(data[:24]).decode()
-        return f"{path} is binary: {len(data)} bytes, starting (base64) {sample}"
-    lines = text.splitlines(keepends=True)
-    shown = _whole_lines(lines, max_bytes)
-    heading = f' path="{path}" lines="{min(shown, 1)}-{shown} of {len(lines)}"'
-    if shown < len(lines):
-        heading += f' note="cut: the file has {len(data)} bytes; see the rest with sed -n in a command"'
-    return block("file", "".join(lines[:shown]), max_bytes, heading)
-
-
-def _whole_lines(lines: list[str], max_bytes: int) -> int:
-    room = max_bytes
-    for count, line in enumerate(lines):
-        room -= len(line.encode())
-        if room < 0:
-            return count
-    return len(lines)
-
-
-def listing_text(entries: list[tuple[str, FileEntry]]) -> str:
-    """Word a folder: a name a line, folders with a trailing slash."""
-    names = sorted(name + ("/" if entry.kind == "folder" else "") for name, entry in entries)
-    return "\n".join(names) or "(the folder is empty)"

@@ -2,18 +2,33 @@
 
 import functools
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from e2b.sandbox.filesystem.filesystem import FileType
 from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 
 from agent.errors import SandboxGoneError
+from agent.sandbox.e2b import background
+from agent.sandbox.e2b.calls import call
 from agent.sandbox.e2b.cells import Cell, Kernel
 from agent.sandbox.e2b.commands import Command
 from agent.sandbox.e2b.errors import translated, translated_files
+from agent.sandbox.e2b.inside import FILES
 from agent.sandbox.lease import Lease
 from agent.sandbox.policy import SandboxPolicy
-from agent.sandbox.provider import SHOWN_BYTES, CodeResult, CommandResult, FileEntry, OutputHandler
+from agent.sandbox.provider import (
+    SHOWN_BYTES,
+    BackgroundResult,
+    CodeResult,
+    CommandResult,
+    FileEntry,
+    OutputHandler,
+)
+from agent.sandbox.turns import Turns
+
+FILES_LIMIT_S = 60
+"""Of one operation on files: a search through a large folder takes its time."""
 
 
 class OwnedSandbox(AsyncSandbox):
@@ -57,6 +72,7 @@ class E2BBox:
     def __init__(self, sandbox: AsyncSandbox) -> None:
         self._sandbox = sandbox
         self._lease = sandbox.lease if isinstance(sandbox, OwnedSandbox) else None
+        self._kept = _kept_beside(sandbox)
 
     @property
     def sandbox_id(self) -> str:
@@ -67,6 +83,11 @@ class E2BBox:
     def policy(self) -> SandboxPolicy | None:
         """The policy the sandbox lives by; None for one that a caller brought."""
         return self._sandbox.policy if isinstance(self._sandbox, OwnedSandbox) else None
+
+    @property
+    def turns(self) -> Turns:
+        """The turns of calls in this sandbox, as far as they go through this handle."""
+        return self._kept.turns
 
     async def _cover(self, work_s: float) -> None:
         lifetime = self._lease.needed_for(work_s) if self._lease else None
@@ -107,6 +128,36 @@ class E2BBox:
         return await wanted() if wanted else {}
 
     @_noticing_death
+    async def start_command(
+        self, command: str, *, cwd: str | None = None, envs: Mapping[str, str] | None = None
+    ) -> str:
+        """Start a command in the background."""
+        await self._cover(0)
+        return await background.start(
+            self._sandbox, command, cwd, {**await self._environment(), **(envs or {})}
+        )
+
+    @_noticing_death
+    async def poll_command(
+        self, command_id: str, *, wait_s: float = 0, shown_bytes: int = SHOWN_BYTES
+    ) -> BackgroundResult:
+        """Return how a command in the background is doing."""
+        await self._cover(wait_s)
+        return await background.poll(self._sandbox, command_id, wait_s, shown_bytes)
+
+    @_noticing_death
+    async def stop_command(self, command_id: str, *, shown_bytes: int = SHOWN_BYTES) -> BackgroundResult:
+        """End a command in the background."""
+        await self._cover(0)
+        return await background.stop(self._sandbox, command_id, shown_bytes)
+
+    @_noticing_death
+    async def work_on_files(self, /, operation: str, **request: Any) -> dict[str, Any]:
+        """Do an operation on files in the sandbox, in one request."""
+        await self._cover(FILES_LIMIT_S)
+        return await call(self._sandbox, FILES, operation, timeout_s=FILES_LIMIT_S, **request)
+
+    @_noticing_death
     async def run_code(
         self,
         code: str,
@@ -121,7 +172,7 @@ class E2BBox:
         variables = {**await self._environment(), **(envs or {})}
         return await Cell(
             self._sandbox,
-            _kernel_of(self._sandbox),
+            self._kept.kernel,
             code,
             timeout_s=timeout_s,
             variables=variables,
@@ -157,8 +208,17 @@ class E2BBox:
         ]
 
 
-def _kernel_of(sandbox: AsyncSandbox) -> Kernel:
-    """Return what this process knows of the sandbox's kernel; it lives as long as the handle."""
-    if not hasattr(sandbox, "agent_kernel"):
-        sandbox.agent_kernel = Kernel()  # type: ignore[attr-defined]
-    return sandbox.agent_kernel  # type: ignore[attr-defined, no-any-return]
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What this process keeps beside a handle, from one call to the next."""
+
+    kernel: Kernel = field(default_factory=Kernel)
+    turns: Turns = field(default_factory=Turns)
+
+
+def _kept_beside(sandbox: Any) -> _Kept:
+    """Return it; also of a sandbox that a caller brought."""
+    if not hasattr(sandbox, "agent_kept"):
+        sandbox.agent_kept = _Kept()
+    kept: _Kept = sandbox.agent_kept
+    return kept

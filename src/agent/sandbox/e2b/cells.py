@@ -105,6 +105,8 @@ class Cell:
         error = _error(execution)
         died = error is not None and error.name in _RESTARTED
         restarted = self._counted_back(execution) or restarted or died
+        if died:
+            self._kernel.executions = 0
         results, files = self._results(execution)
         stdout, stderr, spooled = self._streams.end()
         return CodeResult(

@@ -14,17 +14,17 @@ from agent.errors import SandboxError, SandboxGoneError, SandboxUnreachableError
 from agent.sandbox.e2b.endings import TAG, end_tree, new_tag, to_its_end
 from agent.sandbox.e2b.errors import meaning, translated
 from agent.sandbox.e2b.inside import COMMAND
-from agent.sandbox.e2b.streams import FOLDER, Streams
-from agent.sandbox.provider import CommandResult, OutputHandler
+from agent.sandbox.e2b.streams import Streams
+from agent.sandbox.provider import OUTPUT_FOLDER, CommandResult, OutputHandler
 
 MAX_LINE_BYTES = 120_000
 """Linux takes no argument longer than 128 KB; a longer command line goes into a file first."""
 
 _RAN_ALREADY = 113
 _START = f"""\
-[[ -d {FOLDER} ]] || mkdir -p -m 700 {FOLDER}
-set -C; {{ : > {FOLDER}/.$t; }} 2> /dev/null || exit {_RAN_ALREADY}; set +C
-command -v python3 > /dev/null && exec python3 -I -S -c "$p" "$c" {FOLDER}/$n $m
+[[ -d {OUTPUT_FOLDER} ]] || mkdir -p -m 700 {OUTPUT_FOLDER}
+set -C; {{ : > {OUTPUT_FOLDER}/.$t; }} 2> /dev/null || exit {_RAN_ALREADY}; set +C
+command -v python3 > /dev/null && exec python3 -I -S -c "$p" "$c" {OUTPUT_FOLDER}/$n $m
 exec bash -c "$c"
 """
 """Starts the command once, however often the request for it arrives; without Python it is not spooled."""
@@ -146,7 +146,7 @@ class Command:
     async def _prepared(self) -> str:
         """Return the line that starts the command."""
         if len(self._line.encode()) > MAX_LINE_BYTES - len(COMMAND) - 2000:
-            path = f"{FOLDER}/{self._tag[:8]}.sh"
+            path = f"{OUTPUT_FOLDER}/{self._tag[:8]}.sh"
             await self._sandbox.files.write(path, self._line)
             self._line = f". {path}"
         streams = self._streams

@@ -6,10 +6,7 @@ from typing import Literal
 from e2b_code_interpreter.models import OutputMessage
 
 from agent.sandbox.output import Reception
-from agent.sandbox.provider import OutputHandler, Spooled
-
-FOLDER = "/tmp/agent-output"
-"""Where sandboxes keep what was too long to pass on; the tools that read files may read there too."""
+from agent.sandbox.provider import OUTPUT_FOLDER, OutputHandler, Spooled
 
 MIN_PASSED_BYTES = 131_072
 SLACK = 4
@@ -28,7 +25,7 @@ class Streams:
     """
 
     def __init__(self, name: str, shown_bytes: int, handler: OutputHandler | None) -> None:
-        self.base = f"{FOLDER}/{name}"
+        self.base = f"{OUTPUT_FOLDER}/{name}"
         self.nonce = secrets.token_hex(8)
         self.passed_bytes = max(MIN_PASSED_BYTES, SLACK * shown_bytes)
         self.spooled_from = shown_bytes // SPOOLED_FROM

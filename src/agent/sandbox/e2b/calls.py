@@ -1,0 +1,99 @@
+"""Calling one of this package's own programs in a sandbox."""
+
+import base64
+import json
+import shlex
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from e2b import CommandExitException, InvalidArgumentException, TimeoutException
+from e2b.exceptions import SandboxNotRunningException, SandboxUnreachableException
+from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
+
+from agent.errors import SandboxError, SandboxTemplateError
+from agent.sandbox.e2b.errors import meaning
+
+PIECE_BYTES = 100_000
+"""Linux takes no string of the environment longer than 128 KB, its name included."""
+MAX_REQUEST_BYTES = 1_500_000
+"""Of all pieces: Linux takes 2 MB of arguments and environment together."""
+
+_ERRORS: dict[str, type[Exception]] = {
+    error.__name__: error
+    for error in (
+        FileNotFoundError,
+        FileExistsError,
+        IsADirectoryError,
+        NotADirectoryError,
+        PermissionError,
+        ValueError,
+    )
+}
+_NO_PYTHON = 127
+
+
+async def call(
+    sandbox: AsyncSandbox,
+    program: str,
+    operation: str,
+    *,
+    timeout_s: float,
+    before: str = "",
+    variables: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    **request: Any,
+) -> dict[str, Any]:
+    """Run a program with one request, and return its answer.
+
+    Args:
+        sandbox: where.
+        program: its text.
+        operation: which of its operations.
+        timeout_s: the limit, in seconds.
+        before: shell code to run first.
+        variables: environment variables for it.
+        cwd: the folder to run it in; default the sandbox's home.
+        **request: the operation's arguments, as JSON has them.
+
+    Raises:
+        OSError: what the operation failed at, as the standard library's class for it; the message is the
+            reason alone.
+        ValueError: the request is too large.
+        SandboxError: the program could not be run.
+    """
+    packed = base64.b64encode(
+        zlib.compress(json.dumps({"operation": operation, **request}).encode())
+    ).decode()
+    if len(packed) > MAX_REQUEST_BYTES:
+        raise ValueError("too much for one call")
+    pieces = [packed[at : at + PIECE_BYTES] for at in range(0, len(packed), PIECE_BYTES)]
+    envs = {f"AGENT_INPUT_{number}": piece for number, piece in enumerate(pieces)}
+    try:
+        said = await sandbox.commands.run(
+            f"{before}\nexec python3 -I -S -c {shlex.quote(program)}",
+            envs={**(variables or {}), **envs},
+            cwd=cwd,
+            timeout=timeout_s,
+        )
+        answer = json.loads(said.stdout)
+    except CommandExitException as exc:
+        if exc.exit_code == _NO_PYTHON:
+            raise SandboxTemplateError("the template has no python3, which this tool needs") from exc
+        raise SandboxError(f"the sandbox could not do this: {exc.stderr.strip()[-300:]}") from exc
+    except InvalidArgumentException as exc:
+        if "cwd" in str(exc):
+            raise NotADirectoryError(f"there is no folder {cwd}") from exc
+        raise meaning(exc) from exc
+    except (SandboxNotRunningException, SandboxUnreachableException) as exc:
+        raise meaning(exc) from exc
+    except TimeoutException as exc:
+        raise TimeoutError(f"this took longer than {timeout_s:g} s and was stopped") from exc
+    except ValueError as exc:
+        raise SandboxError("the sandbox gave an answer that is not one") from exc
+    except Exception as exc:
+        raise meaning(exc) from exc
+    if "error" in answer:
+        raise _ERRORS.get(answer["error"], OSError)(answer["message"])
+    result: dict[str, Any] = answer["result"]
+    return result
