@@ -65,6 +65,8 @@ def test_only_settings_read_the_environment() -> None:
     readers = {
         str(path.relative_to(SRC))
         for path in modules("agent")
+        # Programs that are sent into a sandbox read that sandbox's environment.
+        if "inside" not in path.parts
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and ast.unparse(node) in {"os.environ", "os.getenv"}
     }

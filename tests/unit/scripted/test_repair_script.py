@@ -15,10 +15,12 @@ from langchain_core.tools import BaseTool, tool
 from agent.repair.plan import Plan, Step
 from agent.repair.prompts import EXECUTOR, PLANNER, plan_request, step_request
 from agent.repair.report import TestReport
+from agent.sandbox.e2b.inside import files
 from agent.sandbox.provider import CommandResult
 from agent.scripted.bundled import bundled_project
 from agent.scripted.model import ScriptedChatModel
-from agent.tools.results import command_text, file_text
+from agent.tools.file_results import file_text
+from agent.tools.results import command_text
 
 TEST_COMMAND = "python -m pytest -q"
 PRICING = {
@@ -75,7 +77,8 @@ class Workbench:
             """Read a file."""
             if not (self.folder / path).is_file():
                 return f"error: {path} does not exist"
-            return file_text(path, (self.folder / path).read_bytes(), self.max_bytes)
+            whole, root = str(self.folder / path), str(self.folder)
+            return file_text(path, files.read(whole, root, [], 1, None, None, self.max_bytes), self.max_bytes)
 
         @tool
         def write_file(path: str, content: str) -> str:

@@ -5,11 +5,11 @@ in the sandbox; the Python ones need its template to have `python3`, which a cod
 """
 
 import hashlib
-from importlib.resources import files
+from importlib import resources
 
 
 def _text(name: str) -> str:
-    return (files(__name__) / name).read_text()
+    return (resources.files(__name__) / name).read_text()
 
 
 def _python(*names: str) -> str:
