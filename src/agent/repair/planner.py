@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from agent.repair.plan import Plan
 from agent.repair.prompts import PLANNER
-from agent.tools.results import clipped
+from agent.tools.budget import clipped
 
 MAX_ASKS = 3
 

@@ -21,7 +21,7 @@ from agent.repair.tree import differing, ignored, matches, printable
 from agent.repair.workspace import Marker
 from agent.sandbox.manager import SandboxManager
 from agent.settings import Settings
-from agent.tools.results import clipped
+from agent.tools.budget import clipped
 
 MAX_REPORT_BYTES = 4_000
 MAX_STEP_DIFF_BYTES = 10_000

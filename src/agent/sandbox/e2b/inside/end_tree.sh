@@ -35,6 +35,8 @@ end_tree() {
             continue
         fi
         patience=0
+        # Stopped first: a shell whose child dies before it would still print a word about that.
+        kill -STOP "${!found[@]}"
         kill -KILL "${!found[@]}"
         # What is still there after a few rounds may belong to root.
         ((round > 3)) && sudo -n kill -KILL "${!found[@]}"
