@@ -2,7 +2,8 @@
 
     python bench/e2b_local_speed.py [--rounds 30]
 
-Run it on an idle machine: every figure is a median, and the ratios compare medians of this run only.
+Run it on an idle machine: every figure is a median, and the ratios compare medians of this run only, each
+pair taken in turns.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import time
 from collections.abc import Callable
 
 from e2b_code_interpreter import AsyncSandbox, Sandbox
+from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
@@ -34,17 +36,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=30)
     rounds = parser.parse_args().rounds
-    cold_s, bare_s = bare_kernel(rounds)
+    manager, client, cold_s = bare_kernel()
     server = start_e2b_local()
     try:
         warm_s = statistics.median(create_run_kill(server) for _ in range(max(5, rounds // 5)))
         with Sandbox.create(**server.options) as sandbox:
             sandbox.run_code("1")
-            code_s = median(rounds, lambda: sandbox.run_code("1"))
-            command_s = median(rounds, lambda: sandbox.commands.run("true"))
+            code_s, bare_s = medians(rounds, lambda: sandbox.run_code("1"), lambda: execute(client))
+            command_s, bwrap_s = medians(rounds, lambda: sandbox.commands.run("true"), bare_bwrap)
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)
             idle = idle_cpu(server)
             memory = transfer(server, sandbox)
-        bwrap_s = median(rounds, bare_bwrap)
         burst_s, failed, burst_mb = asyncio.run(burst(server))
     finally:
         server.stop()
@@ -61,17 +64,19 @@ def row(what: str, seconds: float, beside: str, other: float, goal: str) -> None
     print(f"{what}: {seconds * 1000:.1f} ms; {beside}: {other * 1000:.1f} ms; {ratio:.2f} x ({goal})")
 
 
-def median(rounds: int, work: Callable[[], object]) -> float:
-    times = []
+def medians(rounds: int, *works: Callable[[], object]) -> list[float]:
+    """Time each work in turn, so that what else the machine does meets all of them alike."""
+    times: list[list[float]] = [[] for _ in works]
     for _ in range(rounds):
-        begun = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begun)
-    return statistics.median(times)
+        for work, taken in zip(works, times, strict=True):
+            begun = time.perf_counter()
+            work()
+            taken.append(time.perf_counter() - begun)
+    return [statistics.median(taken) for taken in times]
 
 
-def bare_kernel(rounds: int) -> tuple[float, float]:
-    """Time a kernel's start with its first cell, and a cell of a running one, by jupyter_client alone."""
+def bare_kernel() -> tuple[KernelManager, BlockingKernelClient, float]:
+    """Start a kernel by jupyter_client alone; return it and the time to the end of its first cell."""
     begun = time.perf_counter()
     manager = KernelManager()
     manager.start_kernel()
@@ -79,17 +84,13 @@ def bare_kernel(rounds: int) -> tuple[float, float]:
     client.start_channels()
     client.wait_for_ready()
     execute(client)
-    cold = time.perf_counter() - begun
-    warm = median(rounds, lambda: execute(client))
-    client.stop_channels()
-    manager.shutdown_kernel(now=True)
-    return cold, warm
+    return manager, client, time.perf_counter() - begun
 
 
-def execute(client: object) -> None:
-    identifier = client.execute("1")  # type: ignore[attr-defined]
+def execute(client: BlockingKernelClient) -> None:
+    identifier = client.execute("1")
     while True:
-        message = client.get_iopub_msg(timeout=60)  # type: ignore[attr-defined]
+        message = client.get_iopub_msg(timeout=60)
         if (
             message["parent_header"].get("msg_id") == identifier
             and message["msg_type"] == "status"

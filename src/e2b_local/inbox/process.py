@@ -49,9 +49,15 @@ class Process:
     """A running or finished process."""
 
     def __init__(
-        self, popen: subprocess.Popen[bytes], config: Message, tag: str | None, pty: int | None
+        self,
+        popen: subprocess.Popen[bytes],
+        status: asyncio.Future[int],
+        config: Message,
+        tag: str | None,
+        pty: int | None,
     ) -> None:
         self.pid = popen.pid
+        self.status = status
         self.config = config
         self.tag = tag
         self.pty = pty

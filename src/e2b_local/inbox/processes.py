@@ -27,6 +27,8 @@ _SIGNALS = {
 }
 # Ends of finished processes that a late Connect may still ask for.
 _REMEMBERED_ENDS = 256
+# A process that waits for a disk may not end at once.
+_KILL_S = 2.0
 
 
 class Processes:
@@ -81,11 +83,15 @@ class Processes:
         }
 
     async def signal(self, request: Message) -> Message:
-        """Send SIGKILL or SIGTERM to a process and its group."""
+        """Send SIGKILL or SIGTERM to a process and its group; of SIGKILL see it end."""
         number = _SIGNALS.get(request.get("signal", ""))
         if number is None:
             raise OpError("unimplemented", f"invalid signal: {request.get('signal')}")
-        self._select(request).kill(number)
+        process = self._select(request)
+        process.kill(number)
+        if number is signal.SIGKILL:
+            # Whoever looks next shall not find it any more, not even as a zombie.
+            await asyncio.wait({process.status}, timeout=_KILL_S)
         return {}
 
     async def input(self, request: Message) -> Message:
@@ -164,21 +170,17 @@ class Processes:
             raise OpError("invalid_argument", f"error starting process: {exc}") from exc
         limit_child(popen.pid, self._cpu_s)
         status = self._reaper.watch(popen.pid)
-        process = Process(popen, given, request.get("tag"), master)
+        process = Process(popen, status, given, request.get("tag"), master)
         self._running[process.pid] = process
         if popen.stdin is not None:
             process.stdin = await _writer(popen.stdin)
-        task = asyncio.create_task(self._attend(process, popen, status, request.get("timeout_ms")))
+        task = asyncio.create_task(self._attend(process, popen, request.get("timeout_ms")))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return process
 
     async def _attend(
-        self,
-        process: Process,
-        popen: subprocess.Popen[bytes],
-        status: asyncio.Future[int],
-        timeout_ms: float | None,
+        self, process: Process, popen: subprocess.Popen[bytes], timeout_ms: float | None
     ) -> None:
         # Subscribers of the starting request attach before this task first runs, so no output is missed.
         readers = [
@@ -194,7 +196,7 @@ class Processes:
             process.left_s = timeout_ms / 1000
             process.start_clock()
         await asyncio.gather(*readers)
-        code = await status
+        code = await process.status
         process.stop_clock()
         self._running.pop(process.pid, None)
         self._ended[process.pid] = process

@@ -71,6 +71,8 @@ async def test_a_terminal_can_be_killed_at_once(shared: AsyncSandbox) -> None:
     terminals = [await shared.pty.create(PtySize(rows=24, cols=80), on_data=lambda _: None) for _ in range(5)]
     killed = await asyncio.gather(*(shared.pty.kill(each.pid) for each in terminals))
     assert killed == [True] * 5
+    shown = await shared.commands.run("ps -e -o pid=")
+    assert {str(each.pid) for each in terminals}.isdisjoint(shown.stdout.split())
     for each in terminals:
         with pytest.raises(CommandExitException) as caught:
             await each.wait()
