@@ -20,6 +20,20 @@ PROGRAM = str(Path(sys.executable).parent / "sandbox-agent")
 SHOP = Path(agent.scripted.__file__).parent / "broken_shop"
 
 
+# Its first save is no plan, its second a plan for a protected file, its third a good one.
+EDITOR = """#!/bin/sh
+count=$(cat "$0.count" 2>/dev/null || echo 0)
+echo $((count + 1)) > "$0.count"
+case $count in
+    0) echo "summary: nothing" > "$1" ;;
+    1) printf 'summary: x\\nsteps:\\n- {file: tests/test_pricing.py, change: x, reason: y}\\n' > "$1" ;;
+    *) printf 'summary: half\\nsteps:\\n- file: shop/pricing.py\\n' > "$1"
+       printf '  change: Begin a tier at its own number.\\n  reason: the boundary is left out\\n' >> "$1" ;;
+esac
+touch -d "+2 seconds" "$1"
+"""
+
+
 @pytest.fixture
 def env(server: DevServer, tmp_path: Path) -> dict[str, str]:
     """An environment in which the commands find the server, and nothing else."""
@@ -138,9 +152,51 @@ def test_repair_on_a_terminal_asks_for_the_plan_and_for_the_files(env: dict[str,
     assert "quantity >= pieces" in pricing(shop)
 
 
-def test_rejected_plan_ends_with_exit_code_1(env: dict[str, str], shop: Path) -> None:
-    """Nothing is carried out."""
-    with Terminal([PROGRAM, "repair", "."], env=env, cwd=shop) as terminal:
+def test_plan_is_edited_in_an_editor_and_carried_out_as_it_was_saved(
+    env: dict[str, str], shop: Path, tmp_path: Path
+) -> None:
+    """What cannot be used, here or at the graph, is asked again; half a fix is red."""
+    editor = tmp_path / "editor"
+    editor.write_text(EDITOR)
+    editor.chmod(0o755)
+    with Terminal(
+        [PROGRAM, "repair", ".", "--tries", "1"], env=env | {"EDITOR": str(editor)}, cwd=shop
+    ) as terminal:
+        terminal.expect("Carry out this plan? [y]es, [e]dit, [n]o:")
+        terminal.type("e\n")
+        terminal.expect("This cannot be used: it needs `summary` and at least one step")
+        terminal.type("y\n")
+        terminal.expect("The edited plan cannot be carried out")
+        terminal.expect("Carry out this plan?")
+        terminal.type("e\n")
+        terminal.expect("1 of 1  Begin a tier at its own number")
+        terminal.expect("Result")
+        assert terminal.wait() == 1
+        assert "write_file shop/basket.py" not in terminal.text
+        thread = thread_of(terminal.text)
+    state = json.loads(run(env, "show", thread, "--json").stdout)
+    assert state["values"]["edited"] is True
+    assert [step["change"] for step in state["values"]["plan"]["steps"]] == [
+        "Begin a tier at its own number."
+    ]
+    assert state["pending"] == []
+
+
+def test_rejected_plan_is_made_anew_with_words_and_ends_the_run_without(
+    env: dict[str, str], shop: Path
+) -> None:
+    """Each plan is a question of its own, and the only one open; nothing is carried out, exit code 1."""
+    left = run(env, "repair", str(shop), "--json")
+    assert left.returncode == 1, left.stderr
+    thread = json.loads(left.stdout.splitlines()[0])["thread_id"]
+    first = json.loads(left.stdout.splitlines()[-1])["interrupts"]
+    again = run(env, "resume", thread, "--reject", "Smaller steps", "--json")
+    assert again.returncode == 1, again.stderr
+    second = json.loads(again.stdout.splitlines()[-1])["interrupts"]
+    assert json.loads(run(env, "show", thread, "--json").stdout)["pending"] == second
+    assert [len(first), len(second), second[0]["value"]["rejections"]] == [1, 1, 1]
+    assert first[0]["id"] != second[0]["id"]
+    with Terminal([PROGRAM, "resume", thread], env=env, cwd=shop) as terminal:
         terminal.expect("Carry out this plan?")
         terminal.type("n\n")
         terminal.expect("Why not?")

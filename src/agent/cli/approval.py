@@ -66,12 +66,17 @@ def automatic(screen: Screen, reason: str) -> Decide:
 
 
 def rejected(screen: Screen, words: str) -> Decide:
-    """Return a decider that rejects everything with the same words."""
+    """Return a decider that rejects what is asked first, and leaves open what is asked because of that."""
+    said = False
 
-    def decide(questions: Sequence[Interrupt]) -> dict[str, Answer]:
+    def decide(questions: Sequence[Interrupt]) -> dict[str, Answer] | None:
+        nonlocal said
         for question in questions:
             show_question(screen, question.value)
-            screen.line(f"  Rejected: {words}", "yellow")
+        if said:
+            return None
+        said = True
+        screen.line(f"  Rejected: {words}", "yellow")
         return {question.id: answer(question.value, lambda _: rejection(words)) for question in questions}
 
     return decide

@@ -63,11 +63,15 @@ def test_question_of_another_shape_is_shown_and_left_open(value: Any) -> None:
 
 
 def test_rejecting_without_a_terminal_has_words() -> None:
-    """`resume --reject` answers everything that is open, and shows what it was."""
+    """`resume --reject` answers what is open, and not the question that comes of it; both are shown."""
     sheet = Sheet()
-    answers = rejected(sheet, "too much")([Interrupt("i", CALLS)])
-    assert answers == {"i": {"decisions": [{"type": "reject", "message": "too much"}] * 2}}
+    decide = rejected(sheet, "too much")
+    assert decide([Interrupt("i", CALLS)]) == {
+        "i": {"decisions": [{"type": "reject", "message": "too much"}] * 2}
+    }
     assert "rm -r build" in sheet.text
+    assert decide([Interrupt("j", QUESTION)]) is None
+    assert "swap" in sheet.text
 
 
 def test_nobody_to_ask_leaves_the_question_open() -> None:
