@@ -170,7 +170,7 @@ class Follower:
 
     async def _hand_over(self, artifact: Artifact) -> None:
         try:
-            data = await self._driver.artifact(artifact.name)
+            data = await self._driver.files.artifact(artifact.name)
         except ClientError as exc:
             self._screen.line(f"  {artifact.title or artifact.name} could not be fetched: {exc}", "yellow")
         else:

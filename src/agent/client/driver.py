@@ -1,16 +1,14 @@
 """Drive one thread of one graph: start a run, follow it, answer its questions, cancel it."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.schema import RunCreateMetadata, StreamMode
 
-from agent.client import artifacts
 from agent.client.decode import decode, interrupts
 from agent.client.errors import BusyError, NotFoundError, StaleAnswerError, Where, explained
 from agent.client.events import (
-    Artifact,
     Event,
     Failed,
     Finished,
@@ -21,6 +19,7 @@ from agent.client.events import (
     Started,
     State,
 )
+from agent.client.files import ThreadFiles
 from agent.client.stream import RunStream, Stream
 
 STREAM_MODES: list[StreamMode] = ["messages-tuple", "custom", "updates"]
@@ -73,6 +72,11 @@ class Driver:
     def where(self) -> Where:
         """Server, thread and run, for messages."""
         return self._stream.where
+
+    @property
+    def files(self) -> ThreadFiles:
+        """Charts and files that runs made, and files for the next run."""
+        return ThreadFiles(self._client, self.where)
 
     def start(
         self, input: Mapping[str, Any], *, deadline_s: float | None = None
@@ -160,19 +164,6 @@ class Driver:
             state = await self._client.threads.get_state(self.thread_id)
         values = state.get("values")
         return values if isinstance(values, Mapping) else {}
-
-    async def artifacts(self) -> Sequence[Artifact]:
-        """Return the charts and files that the thread's runs have made, oldest first."""
-        return await artifacts.listed(self._client, self.where)
-
-    async def artifact(self, name: str) -> bytes:
-        """Return the bytes of a chart or file.
-
-        Raises:
-            NotFoundError: the thread has none of that name.
-            ClientError: the server did not give it.
-        """
-        return await artifacts.fetched(self._client, self.where, name)
 
     async def running(self) -> str | None:
         """Return the id of the run that works on the thread or is next to, or None."""

@@ -12,6 +12,7 @@
 A run that fails on the server is no error here: it is a `Failed` event.
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -79,12 +80,14 @@ class DeadlineError(ClientError):
     """The caller's limit passed; the run goes on at the server."""
 
 
+_LONGEST_REASON = 500
 _NEXT_STEP = {
     400: "Check the input and the context that were sent.",
     401: "Send the API key this server asks for.",
     403: "Use a key that may do this.",
     404: "List the threads, or start a new one.",
     409: "Wait for the other run, cancel it, or use another thread.",
+    413: "Send less.",
     422: "Check the graph's name and the input.",
     429: "Try again a little later.",
 }
@@ -116,8 +119,19 @@ def client_error(exc: httpx.HTTPError, where: Where) -> ClientError:
     kind = {404: NotFoundError, 409: BusyError}.get(code, RefusedError)
     next_step = _NEXT_STEP.get(code, "See the server's log.")
     # Some SDK calls raise httpx's own error, whose text is a link to a page about status codes.
-    text = exc.message if isinstance(exc, APIError) else exc.response.reason_phrase
+    text = exc.message if isinstance(exc, APIError) else _said(exc.response)
     return kind(f"{text} [{code}]", where, next_step, code)
+
+
+def _said(response: httpx.Response) -> str:
+    """Return the reason that a response gives, as `{"detail": …}` or as plain text."""
+    try:
+        body = response.text.strip()
+        detail = json.loads(body).get("detail") if body.startswith("{") else body
+    except (httpx.ResponseNotRead, ValueError):
+        detail = ""
+    short = isinstance(detail, str) and 0 < len(detail) <= _LONGEST_REASON and not detail.startswith("<")
+    return str(detail) if short else response.reason_phrase
 
 
 def is_passing(exc: httpx.HTTPError) -> bool:
