@@ -1,7 +1,10 @@
 """Talk to the graph `agent`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+from typer import BadParameter
 
 from agent.cli import exits
 from agent.cli.approval import Decide
@@ -11,6 +14,7 @@ from agent.cli.session import Session
 from agent.client import Driver, Failed, Interrupted, Outcome
 
 GRAPH = "agent"
+MAX_UPLOAD_BYTES = 50_000_000
 _LEAVE = frozenset({"/quit", "/exit"})
 
 
@@ -39,18 +43,23 @@ class Chat:
         self._decide = decide
         self._view = view
         self._context = {name: value for name, value in context.items() if value}
+        self._uploaded: list[str] = []
 
-    def talk(self, thread_id: str | None, message: str | None) -> int:
+    def talk(
+        self, thread_id: str | None, message: str | None, files: Mapping[str, bytes] | None = None
+    ) -> int:
         """Say one message, or go on until the user leaves; return the exit code.
 
         Args:
             thread_id: an earlier conversation; default a new one.
             message: default asks for messages, one after the other.
+            files: put into the sandbox first; the agent is told of them with the first message.
         """
         try:
             driver = self._driver(thread_id)
             if not self._settled(driver):
                 return exits.FAILED
+            self._upload(driver, files or {})
             if message is not None:
                 return self._turn(driver, message)
             self._screen.line(f"thread {driver.thread_id}; /quit or Ctrl-D leaves", "dim")
@@ -77,6 +86,13 @@ class Chat:
         of_chat(self._screen, outcome, driver.thread_id)
         return not open_questions(outcome)
 
+    def _upload(self, driver: Driver, files: Mapping[str, bytes]) -> None:
+        for name, data in files.items():
+            with self._screen.busy(f"Uploading {name}"):
+                path = self._session.run(driver.files.upload(name, data))
+            self._screen.line(f"  {name}: {len(data):,} bytes, {path} in the sandbox", "dim")
+            self._uploaded.append(path)
+
     def _turns(self, driver: Driver) -> int:
         while True:
             self._screen.line()
@@ -96,6 +112,9 @@ class Chat:
                     raise
 
     def _turn(self, driver: Driver, message: str) -> int:
+        if self._uploaded:
+            message = f"{message}\n\nUploaded into the sandbox: {', '.join(self._uploaded)}"
+            self._uploaded.clear()
         stream = driver.start({"messages": [{"role": "user", "content": message}]})
         outcome = self._follower(driver).follow(stream, "Thinking" if self._screen.is_terminal else "")
         return of_chat(self._screen, outcome, driver.thread_id)
@@ -113,3 +132,22 @@ def of_chat(screen: Screen, outcome: Outcome, thread_id: str) -> int:
     if isinstance(outcome, Failed):
         return exits.INTERRUPTED if outcome.status == "cancelled" else exits.PLATFORM
     return exits.OK
+
+
+def files_named(paths: Sequence[Path]) -> dict[str, bytes]:
+    """Read the files to upload, by their names.
+
+    Raises:
+        BadParameter: one cannot be read, is too large, or has the name of another.
+    """
+    files: dict[str, bytes] = {}
+    for path in paths:
+        if path.name in files:
+            raise BadParameter(f"two files are called {path.name}", param_hint="--upload")
+        try:
+            if path.stat().st_size > MAX_UPLOAD_BYTES:
+                raise BadParameter(f"{path}: at most {MAX_UPLOAD_BYTES:,} bytes", param_hint="--upload")
+            files[path.name] = path.read_bytes()
+        except OSError as exc:
+            raise BadParameter(f"{path} cannot be read: {exc.strerror}", param_hint="--upload") from exc
+    return files

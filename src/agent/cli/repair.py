@@ -26,6 +26,7 @@ class RepairOptions:
     asked: Mapping[str, Any] = field(default_factory=dict)
     """Keys of the graph's input beside the project; what is empty is left to the graph."""
     model: str = ""
+    archived: bool = False
     yes: bool = False
     put_back: bool = False
     force: bool = False
@@ -43,7 +44,7 @@ def run_repair(screen: Screen, session: Session, folder: Path, options: RepairOp
         options: what the user chose.
     """
     try:
-        packed = pack(folder)
+        packed = pack(folder, archived=options.archived)
     except PackError as exc:
         screen.error(str(exc))
         return exits.USAGE
@@ -52,6 +53,9 @@ def run_repair(screen: Screen, session: Session, folder: Path, options: RepairOp
     try:
         driver = session.run(session.server.new_thread(GRAPH, context=context(options.model)))
         screen.line(f"  thread {driver.thread_id} on {session.server.url}", "dim")
+        if packed.archive:
+            with screen.busy("Uploading the project"):
+                session.run(driver.files.upload_project(packed.archive))
         decide = decider(screen, yes=options.yes)
         follower = Follower(session, driver, screen=screen, view=view, decide=decide)
         outcome = follower.follow(driver.start(request(packed, options)), "Running the tests as they are")
@@ -65,7 +69,8 @@ def run_repair(screen: Screen, session: Session, folder: Path, options: RepairOp
 
 def request(packed: Packed, options: RepairOptions) -> dict[str, Any]:
     """Return the graph's input; what the user left empty is left to the graph."""
-    return {"project": packed.project} | {name: value for name, value in options.asked.items() if value}
+    project = {"project": packed.project} if packed.project else {}
+    return project | {name: value for name, value in options.asked.items() if value}
 
 
 def context(model: str) -> dict[str, Any]:
@@ -101,8 +106,8 @@ def _has_diff(values: Mapping[str, Any]) -> bool:
 
 
 def _say_what_is_sent(screen: Screen, packed: Packed, *, verbose: bool) -> None:
-    count = len(packed.project)
-    screen.line(f"Sending {count} file{'s' if count != 1 else ''}, {packed.size:,} bytes of text.")
+    what = "bytes as an archive" if packed.archive else "bytes of text"
+    screen.line(f"Sending {packed.count} file{'s' if packed.count != 1 else ''}, {packed.size:,} {what}.")
     if packed.left_out:
         names = sorted(packed.left_out)
         shown = names if verbose else names[:3]

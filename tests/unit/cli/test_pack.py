@@ -1,10 +1,13 @@
 """Which files of a folder are sent, and how a diff comes back into it."""
 
+import io
 import json
 import os
 import shutil
 import subprocess
+import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,7 +63,7 @@ def test_pack_honours_gitignore_in_a_repository_and_outside(folder: Path, reposi
     assert packed.left_out == {
         ".env": "may hold keys",
         "link.py": "a link",
-        "picture.png": "not UTF-8 text",
+        "picture.png": "binary",
     }
     assert not (folder / ".git").exists() or repository
 
@@ -95,11 +98,49 @@ def test_pack_without_git_passes_over_hidden_and_well_known_folders(
     }
 
 
-def test_pack_states_the_limit_and_the_largest_files(tmp_path: Path) -> None:
-    """The user learns what to leave out."""
-    (tmp_path / "big.txt").write_text("x" * (MAX_BYTES + 1))
-    with pytest.raises(PackError, match=r"1,000,001 bytes of text; at most 1,000,000 .*big\.txt"):
-        pack(tmp_path)
+def test_pack_sends_much_text_and_binary_files_as_an_archive(folder: Path) -> None:
+    """More than the graph's input holds, or when asked for; executable files stay so, keys stay here."""
+    (folder / "run.sh").write_text("#!/bin/sh\n")
+    (folder / "run.sh").chmod(0o755)
+    wanted = pack(folder, archived=True)
+    (folder / "big.txt").write_text("x" * (MAX_BYTES + 1))
+    for packed in (wanted, pack(folder)):
+        assert packed.project == {}
+        with tarfile.open(fileobj=io.BytesIO(packed.archive)) as archive:
+            entries = {entry.name: entry.mode for entry in archive}
+        assert packed.count == len(entries)
+        assert {"a.py", "picture.png", "run.sh"} <= entries.keys()
+        assert entries["run.sh"] == 0o755
+        assert entries["a.py"] == 0o644
+        assert packed.left_out == {".env": "may hold keys", "link.py": "a link"}
+    assert "big.txt" in entries
+
+
+def test_pack_states_the_limit_and_the_largest_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user learns what to leave out; nothing that large is read."""
+    with (tmp_path / "big.bin").open("wb") as file:
+        file.truncate(400_000_000)
+    with pytest.raises(PackError, match=r"at most 50,000,000 bytes .*: big\.bin \(400,000,000 bytes\)"):
+        pack(tmp_path, archived=True)
+    (tmp_path / "big.bin").unlink()
+    monkeypatch.setattr("agent.cli.pack.MAX_ARCHIVE_BYTES", 10_000)
+    (tmp_path / "noise.bin").write_bytes(os.urandom(20_000))
+    with pytest.raises(PackError, match="too large"):
+        pack(tmp_path, archived=True)
+
+
+def test_pack_names_a_file_that_cannot_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sending less than there is, silently, could make another project of it."""
+    real = Path.open
+
+    def refused(self: Path, *args: Any, **kwargs: Any) -> Any:
+        if self.name == "a.py":
+            raise PermissionError(13, "Permission denied")
+        return real(self, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", refused)
+    with pytest.raises(PackError, match=r"a\.py cannot be read: Permission denied"):
+        pack(folder)
 
 
 @pytest.mark.parametrize("name", ["", "nowhere"])

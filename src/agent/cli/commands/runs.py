@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def repair(
-    path: Annotated[Path, typer.Argument(help="Folder of the project; at most 1 MB of text is sent.")],
+    path: Annotated[Path, typer.Argument(help="Folder of the project; at most 50 MB are sent, compressed.")],
     test: Annotated[str, typer.Option(help="Decides by its exit code whether the tests pass.")] = "",
     setup: Annotated[str, typer.Option(help="Runs once before the tests, such as an installation.")] = "",
     goal: Annotated[str, typer.Option(help="Words to the planner.")] = "",
@@ -36,6 +36,9 @@ def repair(
     ] = None,
     tries: Annotated[int | None, typer.Option(help="How many plans may be carried out.", min=1)] = None,
     model: ModelOption = "",
+    archive: Annotated[
+        bool, typer.Option("--archive", help="Send an archive, binary files too; as over 1 MB of text.")
+    ] = False,
     put_back: Annotated[
         bool, typer.Option("--apply", help="Put the changes into PATH when the tests pass, after asking.")
     ] = False,
@@ -48,7 +51,8 @@ def repair(
 ) -> None:
     """Repair a project whose tests fail: plan, ask, carry out, verify.
 
-    Git decides which files are sent (.gitignore is honoured); links, binary files and .env are left out.
+    Git decides which files are sent (.gitignore is honoured). Links and .env files are left out, and binary
+    files unless the project goes as an archive.
     Without a terminal and without --yes the run stops at the plan; `resume` goes on with it.
     """
 
@@ -63,7 +67,7 @@ def repair(
             "protect": protect,
             "limits": {"tries": tries} if tries else None,
         }
-        options = RepairOptions(asked, model, yes, put_back, force, verbose, json)
+        options = RepairOptions(asked, model, archive, yes, put_back, force, verbose, json)
         return run_repair(screen, session, path, options)
 
     connected(work, server, header, json=json)
@@ -75,6 +79,12 @@ def chat(
     ] = None,
     thread: Annotated[
         str | None, typer.Option(help="Go on with an earlier conversation.", callback=thread_id)
+    ] = None,
+    upload: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", help="Put a file into the sandbox; repeatable; at most 50 MB. Keeps it."
+        ),
     ] = None,
     charts: Annotated[Path | None, typer.Option(help="Folder for charts; default a temporary one.")] = None,
     keep: Annotated[
@@ -94,7 +104,7 @@ def chat(
     """Talk to an agent that answers by running code in a sandbox."""
 
     def work(screen: "Screen", session: "Session") -> int:
-        from agent.cli.chat import Chat
+        from agent.cli.chat import Chat, files_named
         from agent.cli.chat_view import ChatView
         from agent.cli.jsonl import JsonView
         from agent.cli.repair import decider
@@ -103,9 +113,10 @@ def chat(
         if said == "":
             raise typer.BadParameter("there is no message", param_hint="MESSAGE")
         view: View = JsonView() if json else ChatView(screen, charts=charts)
-        wanted = {"model": model, "keep": "thread" if keep else "", "ask_first": ask_first}
+        kept = "thread" if keep or upload else ""  # files would end with the first turn
+        wanted = {"model": model, "keep": kept, "ask_first": ask_first}
         talk = Chat(screen, session, view=view, decide=decider(screen, yes=yes), context=wanted)
-        return talk.talk(thread, said)
+        return talk.talk(thread, said, files_named(upload or []))
 
     connected(work, server, header, json=json)
 
