@@ -261,6 +261,25 @@ def test_chat_answers_one_message_and_saves_its_chart(env: dict[str, str], tmp_p
     assert (tmp_path / "charts" / "chart-1.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_chat_uploads_a_file_that_later_turns_find(env: dict[str, str], tmp_path: Path) -> None:
+    """It lies in the sandbox's home, is told to the agent, and stays for the thread's next turn."""
+    (tmp_path / "n\u00fambers.csv").write_text("3\n1\n2\n")
+    (tmp_path / "folder").mkdir()
+    for wrong in (tmp_path / "folder", tmp_path / "nowhere"):
+        assert run(env, "chat", "hello", "--upload", str(wrong)).returncode == 2
+    said = "Run `sort n\u00fambers.csv`"
+    first = run(env, "chat", said, "--upload", str(tmp_path / "n\u00fambers.csv"), "--json")
+    assert first.returncode == 0, first.stderr
+    assert "6 bytes, /home/user/n\u00fambers.csv in the sandbox" in first.stderr
+    events = [json.loads(line) for line in first.stdout.splitlines()]
+    results = [event["text"] for event in events if event.get("what") == "end"]
+    assert "<stdout>\n1\n2\n3\n</stdout>" in results[0]
+    thread = events[0]["thread_id"]
+    second = run(env, "chat", "Run `wc -l *.csv`", "--thread", thread)
+    assert "3 n\u00fambers.csv" in second.stdout, second.stdout + second.stderr
+    assert "Uploaded into the sandbox: /home/user/n\u00fambers.csv" in run(env, "show", thread).stdout
+
+
 def test_chat_reads_a_pipe_and_goes_on_with_a_thread(env: dict[str, str]) -> None:
     """A message on the standard input is one turn; --thread continues the conversation."""
     first = run(env, "chat", "--json", input="What is 17 * 23?\n")

@@ -8,8 +8,17 @@ from starlette.applications import Starlette
 
 from agent.artifacts.routes import artifact_routes
 from agent.server.deployment import deployment_routes
+from agent.server.files import file_routes
 from agent.settings import Settings
+from agent.wiring import sandbox_manager
 
 _settings = Settings.from_env()
+_manager = sandbox_manager(_settings)
 
-app = Starlette(routes=[*artifact_routes(_settings), *deployment_routes(_settings)])
+app = Starlette(
+    routes=[
+        *artifact_routes(_settings),
+        *deployment_routes(_settings),
+        *file_routes(_manager),
+    ]
+)

@@ -82,9 +82,7 @@ def chat(
     ] = None,
     upload: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="FILE", help="Put a file into the sandbox; repeatable; at most 50 MB. Keeps it."
-        ),
+        typer.Option(metavar="FILE", help="Put a file into the sandbox; repeatable. Implies --keep."),
     ] = None,
     charts: Annotated[Path | None, typer.Option(help="Folder for charts; default a temporary one.")] = None,
     keep: Annotated[
