@@ -44,12 +44,9 @@ FATES: dict[type[Exception], Fate] = {
     SandboxForeignError: "is told",
     SandboxError: "is told",
     AgentError: "is told",
-    # What the file tools say of paths, in words that were written for it.
-    FileNotFoundError: "is told",
-    FileExistsError: "is told",
-    IsADirectoryError: "is told",
-    NotADirectoryError: "is told",
-    PermissionError: "is told",
+    # What our own tools say of paths and limits in the sandbox, in words that were written for it.
+    OSError: "is told",
+    ConnectionError: "is hidden",
     # A fault in a tool: its text may hold anything, such as a path or a key of the server's.
     Exception: "is hidden",
 }
@@ -61,12 +58,16 @@ def fate(exc: Exception) -> Fate:
     return next(FATES[kind] for kind in type(exc).__mro__ if kind in FATES)
 
 
-def told(exc: Exception) -> str | None:
+def told(exc: Exception, *, ours: bool = True) -> str | None:
     """Return what the model is told of an exception, or None for one that ends the run.
 
     One that is hidden is logged whole, and told by the name of its class.
+
+    Args:
+        exc: what the tool raised.
+        ours: the tool is of this package; of any other's exceptions only our own classes show their text.
     """
-    match fate(exc):
+    match fate(exc) if ours or isinstance(exc, AgentError) else "is hidden":
         case "ends the run":
             return None
         case "is told":
@@ -86,6 +87,6 @@ def tool_errors() -> ToolErrorMiddleware[Any, Any]:
     """
 
     def on_error(exc: Exception, request: ToolCallRequest) -> str | None:
-        return told(exc)
+        return told(exc, ours=False)
 
     return ToolErrorMiddleware(on_error)

@@ -24,15 +24,16 @@ def sandbox_manager(
         settings: default those of the environment.
         environment: where the values of the variables in `SANDBOX_ENVS` come from, such as a vault that knows
             the thread's user; default this process's own variables.
-        secrets: told of each value before a sandbox gets it, so that it can be redacted.
+        secrets: what is redacted, told of each value before a sandbox gets it; default `known_secrets`.
     """
     settings = settings or Settings.from_env()
-    environment = environment or _of_this_process
+    secrets = secrets or known_secrets(settings)
     return SandboxManager(
         sandbox_provider(settings),
         policy=sandbox_policy(settings),
         deployment=lambda: deployment_name(settings),
-        environment=watched(environment, secrets) if secrets else environment,
+        environment=watched(environment or _of_this_process, secrets),
+        secrets=secrets,
     )
 
 

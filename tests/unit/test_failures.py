@@ -29,6 +29,7 @@ def test_every_error_of_the_package_is_in_the_table() -> None:
         (SandboxQuotaError("q"), "ends the run"),
         (SandboxUnreachableError("u"), "is told"),
         (FileNotFoundError("there is no a.txt"), "is told"),
+        (TimeoutError("longer than 5 s"), "is told"),
         (ConnectionRefusedError("10.0.0.7"), "is hidden"),
         (KeyError("sk-secret"), "is hidden"),
     ],

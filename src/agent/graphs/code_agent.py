@@ -23,7 +23,7 @@ from agent.settings import Settings
 from agent.summaries import summaries
 from agent.tools import Limits, background_tools, file_tools, python_tool, shell_tool
 from agent.tools.events import ToolEventsMiddleware
-from agent.wiring import known_secrets, sandbox_manager
+from agent.wiring import sandbox_manager
 
 
 def code_agent(
@@ -42,8 +42,7 @@ def code_agent(
         state_schema: wins over the agent's own, such as one with another channel for `messages`.
     """
     limits = Limits.of(settings)
-    secrets = known_secrets(settings)
-    manager = sandbox_manager(settings, secrets=secrets)
+    manager = sandbox_manager(settings)
     tools = [python_tool(limits), shell_tool(limits), *background_tools(limits), *file_tools(limits)]
     return create_agent(
         placeholder_model(),
@@ -57,9 +56,9 @@ def code_agent(
             ModelRetryMiddleware(on_failure="error"),
             PromptMiddleware(settings, limits),
             ImagesMiddleware(settings.model_images),
-            RedactionMiddleware(secrets),
+            RedactionMiddleware(manager.secrets),
             ToolEventsMiddleware(),
-            ArtifactsMiddleware(settings, secrets.redacted),
+            ArtifactsMiddleware(settings, manager.secrets.redacted),
             tool_errors(),
             SandboxMiddleware(manager),
         ],

@@ -12,7 +12,9 @@ from langgraph.types import Command
 
 from agent.context import Context
 from agent.errors import SandboxGoneError
+from agent.failures import tool_errors
 from agent.models import ModelMiddleware, placeholder_model
+from agent.redaction import RedactionMiddleware, Secrets
 from agent.repair.plan import Plan
 from agent.repair.prompts import EXECUTOR, step_request
 from agent.repair.state import RepairState
@@ -41,7 +43,7 @@ class StopWhenGone(AgentMiddleware[Any, Any, Any]):
 class Executor:
     """Works in the project's folder with files and a shell."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, secrets: Secrets) -> None:
         limits = Limits.of(settings)
         self._agent: Any = create_agent(
             placeholder_model(),
@@ -51,7 +53,9 @@ class Executor:
                 ModelMiddleware(settings),
                 ModelCallLimitMiddleware(run_limit=MAX_MODEL_CALLS, exit_behavior="end"),
                 StopWhenGone(),
+                RedactionMiddleware(secrets),
                 ToolEventsMiddleware(),
+                tool_errors(),
             ],
             context_schema=Context,
             # A step that is cut short starts anew: its messages need no checkpoints of their own.

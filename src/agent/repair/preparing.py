@@ -115,7 +115,7 @@ class Preparing:
             setup=bool(state["setup_command"]),
         )
         announce(runtime, acquired)
-        return acquired, Workspace(box(acquired.handle))
+        return acquired, Workspace(box(acquired.handle), self._manager.secrets.redacted)
 
     async def _moved(
         self, state: State, runtime: Runtime[Context], work: Workspace

@@ -33,7 +33,7 @@ class Working(Nodes):
 
     def __init__(self, settings: Settings, manager: SandboxManager) -> None:
         super().__init__(settings, manager)
-        self._executor = Executor(settings)
+        self._executor = Executor(settings, manager.secrets)
 
     @lasting
     async def execute(self, state: RepairState, runtime: Runtime[Context]) -> Update:

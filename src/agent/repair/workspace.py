@@ -9,8 +9,8 @@ import json
 import posixpath
 import shlex
 import tarfile
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 
 from agent.errors import SandboxError
 from agent.repair.junit import MAX_BYTES as JUNIT_MAX_BYTES
@@ -61,10 +61,12 @@ class Workspace:
 
     Args:
         box: the sandbox.
+        redact: applied to what the owner's commands print; files are left as they are.
     """
 
-    def __init__(self, box: Box) -> None:
+    def __init__(self, box: Box, redact: Callable[[str], str] = str) -> None:
         self._box = box
+        self._redact = redact
 
     @property
     def sandbox_id(self) -> str:
@@ -75,7 +77,8 @@ class Workspace:
         self, command: str, *, timeout_s: float, folder: str = ROOT, envs: Mapping[str, str] | None = None
     ) -> CommandResult:
         """Run a command of the project's owner; its failing is a result."""
-        return await self._box.run_command(command, timeout_s=timeout_s, cwd=folder, envs=envs)
+        result = await self._box.run_command(command, timeout_s=timeout_s, cwd=folder, envs=envs)
+        return replace(result, stdout=self._redact(result.stdout), stderr=self._redact(result.stderr))
 
     async def _sh(self, script: str, *, timeout_s: float = _WORK_S) -> str:
         """Run a script of ours in the project's folder, which is made if it is not there; return its output.
@@ -181,7 +184,8 @@ class Workspace:
         size = f"$(stat -c %s ../.repair/junit.xml 2>/dev/null || echo {JUNIT_MAX_BYTES})"
         if (await self._sh(f"[[ {size} -lt {JUNIT_MAX_BYTES} ]] && echo yes || true")).strip() != "yes":
             return b""
-        return await self._box.read_file(f"{META}/junit.xml")
+        report = (await self._box.read_file(f"{META}/junit.xml")).decode("utf-8", "surrogateescape")
+        return self._redact(report).encode("utf-8", "surrogateescape")
 
     # What follows is for a project that came as an archive.
 

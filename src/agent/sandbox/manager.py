@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agent.errors import SandboxError, SandboxGoneError, SandboxUnreachableError
+from agent.redaction.secrets import Secrets
 from agent.sandbox.flights import Flights
 from agent.sandbox.lifecycle import MAX_CREATIONS, Action, Event, plan, seen
 from agent.sandbox.owners import Owner
@@ -53,6 +54,7 @@ class SandboxManager:
         deployment: awaited for the deployment's name when a sandbox is first needed.
         retries: how often and how patiently a request is sent again.
         environment: where the values of the variables that the policy names come from.
+        secrets: what must not be shown of what comes out of sandboxes, for those who show it.
     """
 
     def __init__(
@@ -63,8 +65,10 @@ class SandboxManager:
         deployment: Callable[[], Awaitable[str]],
         retries: Retries | None = None,
         environment: Environment | None = None,
+        secrets: Secrets | None = None,
     ) -> None:
         self.policy = policy
+        self.secrets = secrets or Secrets(dict)
         self._provider = provider
         self._retries = retries or Retries()
         self._environment = environment

@@ -10,16 +10,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
-from agent.errors import SandboxError, SandboxKeyError, SandboxQuotaError
+from langgraph.errors import GraphBubbleUp
+
+from agent.failures import told
 from agent.sandbox.provider import BackgroundResult, CodeResult, CommandResult, RichResult, Spooled
 from agent.tools.budget import clipped, shares, size
 from agent.tools.terminal import plain
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-ENDS_THE_RUN = (SandboxKeyError, SandboxQuotaError)
-"""Failures a model can do nothing about: raised out of the tool, so that the run fails and says why."""
 
 _LINES_OF_TRACEBACK = 24
 _LONG_S = 1.0
@@ -38,7 +37,7 @@ RESTARTED = (
 def reported(
     refuse: Callable[[str], Any],
 ) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Awaitable[R]]]:
-    """Make a tool report failures to the model instead of raising them.
+    """Make a tool report failures to the model instead of raising them; `agent.failures` says which.
 
     Args:
         refuse: turns the words into what the tool returns.
@@ -49,10 +48,13 @@ def reported(
         async def reporting(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
                 return await work(*args, **kwargs)
-            except ENDS_THE_RUN:
+            except GraphBubbleUp:
                 raise
-            except (SandboxError, OSError) as exc:
-                refusal: R = refuse(f"error: {exc}")
+            except Exception as exc:
+                words = told(exc)
+                if words is None:
+                    raise
+                refusal: R = refuse(words)
                 return refusal
 
         return reporting
