@@ -1,6 +1,7 @@
 """What one acquire or release asks of the sandbox service; each answer is an event of the lifecycle."""
 
 import logging
+import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -116,8 +117,7 @@ class Requests:
             template=policy.template,
             lease_s=policy.lease_s,
             metadata=owner.metadata(await self._deployment()) | {"keep": policy.keep},
-            # The same in a retry of this request and of this task: no second sandbox is made.
-            idempotency_key=f"{owner.task}-{step.run.made_by_task[owner.task]}".lower(),
+            idempotency_key=_key(owner, step.run.made_by_task[owner.task]),
             internet=policy.internet_at_creation(setup=step.setup),
         )
         step.handle = await self._provider.create(spec)
@@ -160,3 +160,11 @@ class Requests:
             error,
             sandbox_id,
         )
+
+
+def _key(owner: Owner, ordinal: int) -> str:
+    """Return what names a creation: the same in a retry of the request and of the task, by the same run.
+
+    Another run may go on from the same checkpoint, with the same task; its request has another body.
+    """
+    return f"{uuid.uuid5(uuid.NAMESPACE_OID, f'{owner.run} {owner.task}')}-{ordinal}"
