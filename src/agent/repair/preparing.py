@@ -11,6 +11,7 @@ from agent.errors import InputError
 from agent.repair.baseline import Baseline, Sent, Uploaded
 from agent.repair.lasting import NAME
 from agent.repair.record import settle
+from agent.repair.request import NO_ARCHIVE
 from agent.repair.testing import policy_of, set_up
 from agent.repair.workspace import Marker, Workspace
 from agent.sandbox.live import box
@@ -20,11 +21,6 @@ from agent.sandbox.owners import owner_of
 from agent.sandbox.provider import CommandResult
 
 State = Mapping[str, Any]
-
-NO_ARCHIVE = (
-    "`project` is missing, and the archive that was uploaded to this thread is gone with its sandbox: upload "
-    "it again and start anew"
-)
 
 
 @dataclass(frozen=True, slots=True)

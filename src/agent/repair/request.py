@@ -11,6 +11,10 @@ from agent.repair.limits import Limits
 from agent.repair.plan import path_problem
 from agent.repair.tree import PROTECTED
 
+NO_ARCHIVE = (
+    "`project` is missing, and the archive that was uploaded to this thread is gone with its sandbox: upload "
+    "it again and start anew"
+)
 DEFAULT_TEST_COMMAND = "python -m pytest -q"
 MAX_INPUT_BYTES = 1_000_000
 _MAX_WORDS = 20_000
@@ -28,6 +32,8 @@ def checked(state: Mapping[str, Any]) -> dict[str, Any]:
     if project or not archive:
         checked_project(project)
         archive = None
+    elif not state.get("sandbox_id"):
+        raise InputError(NO_ARCHIVE)
     for name in ("test_command", "setup_command", "goal", "workdir"):
         _checked_words(name, state.get(name))
     workdir = (state.get("workdir") or "").removeprefix("./").rstrip("/")

@@ -53,7 +53,7 @@ class RepairState(RepairInput, total=False):
     plan_approval: str
     """When a human is asked, as the run began; a resume cannot change it."""
     archive: dict[str, Any] | None
-    """The uploaded project, which lies in the sandbox: `{"sha256", "size_bytes", "sandbox_id"}`."""
+    """The uploaded project, which lies in the sandbox: `{"sha256", "size_bytes"}`."""
     prepared: str
     """Which preparation the sandbox must bear the mark of."""
     baseline: str

@@ -9,6 +9,7 @@ from starlette.applications import Starlette
 from agent.artifacts.routes import artifact_routes
 from agent.server.deployment import deployment_routes
 from agent.server.files import file_routes
+from agent.server.uploads import upload_routes
 from agent.settings import Settings
 from agent.wiring import sandbox_manager
 
@@ -20,5 +21,6 @@ app = Starlette(
         *artifact_routes(_settings),
         *deployment_routes(_settings),
         *file_routes(_manager),
+        *upload_routes(_settings, _manager),
     ]
 )

@@ -80,7 +80,9 @@ def test_checked_takes_the_goal_from_what_the_human_said() -> None:
 def test_checked_prefers_a_project_to_an_archive() -> None:
     """A project that is sent takes the place of one that was uploaded before."""
     archive = {"sha256": "0", "size_bytes": 1}
-    assert checked({"archive": archive})["archive"] == archive
+    assert checked({"archive": archive, "sandbox_id": "s"})["archive"] == archive
+    with pytest.raises(InputError, match="is gone with its sandbox"):
+        checked({"archive": archive, "sandbox_id": ""})
     assert checked({"project": {"a": "x"}, "archive": archive})["archive"] is None
 
 
