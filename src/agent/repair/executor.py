@@ -71,6 +71,9 @@ class Executor:
             plan, index, state["test_command"], workdir=state["workdir"], edited=state["edited"]
         )
         context = dataclasses.replace(runtime.context or Context(), sandbox=handle)
-        result = await self._agent.ainvoke({"messages": [("human", request)]}, context=context)
+        # Of its own: with the run's "sync" an agent without a checkpointer fails in langgraph 1.2.24.
+        result = await self._agent.ainvoke(
+            {"messages": [("human", request)]}, context=context, durability="async"
+        )
         last = result["messages"][-1]
         return last.text if isinstance(last, AIMessage) and last.text else "no report"
