@@ -132,7 +132,7 @@ def carried_out(mind: Mind) -> list[int]:
 
 
 async def test_turned_down_twice_then_edited_by_two(caller: LangGraphClient, mind: Mind) -> None:
-    """Words, words, an edit: over the server each plan is asked once, and a second approval changes nothing."""
+    """Words, words, an edit: each plan is asked about once, and a second answer changes nothing."""
     mind.plans = [plan(ADD)]
     thread_id = await start(caller, CALC)
     for words in ("both, please", "I said both"):

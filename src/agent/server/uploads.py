@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import logging
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -22,10 +21,10 @@ from agent.sandbox.live import box
 from agent.sandbox.manager import SandboxManager
 from agent.sandbox.owners import Owner
 from agent.server.access import for_thread, signed
+from agent.server.intake import body_of, free_thread
 from agent.server.signing import signer
 from agent.settings import Settings
 
-logger = logging.getLogger(__name__)
 ADDRESS_NAME = "project"
 
 
@@ -61,8 +60,8 @@ def upload_routes(
     async def archive(request: Request) -> Response:
         """Take an archive in."""
         thread_id = request.path_params["thread_id"]
-        known = await _free(threads(), thread_id)
-        data = await _body(request)
+        known = await free_thread(threads(), thread_id, NAME)
+        data = await body_of(request, MAX_ARCHIVE_BYTES)
         try:
             files = await asyncio.to_thread(check_archive, data)
         except InputError as exc:
@@ -78,44 +77,6 @@ def upload_routes(
         Route("/uploads/{thread_id}", address, methods=["POST"]),
         Route("/uploads/{thread_id}/{name}", archive, methods=["PUT"]),
     ]
-
-
-async def _free(threads: Any, thread_id: str) -> dict[str, Any]:
-    """Return the thread's state, if nothing is going on in it.
-
-    Raises:
-        HTTPException: a run works, a question is open, or the thread is another graph's.
-    """
-    try:
-        thread = await threads.get(thread_id)
-        state = await threads.get_state(thread_id)
-    except httpx.HTTPStatusError as exc:
-        raise HTTPException(404, "there is no such thread") from exc
-    if thread["status"] == "busy":
-        raise HTTPException(409, "a run of this thread is busy; upload when it has ended")
-    if state["interrupts"]:
-        raise HTTPException(409, "this thread waits for an answer; answer it, or use another thread")
-    graph = (thread.get("metadata") or {}).get("graph_id")
-    if graph not in {None, NAME}:
-        raise HTTPException(409, f"this thread belongs to the graph {graph!r}")
-    if graph is None:
-        # A thread without a run has no graph yet, and without a graph no state.
-        await threads.update(thread_id, metadata={"graph_id": NAME})
-    return dict(state["values"] or {})
-
-
-async def _body(request: Request) -> bytes:
-    """Return the request's body.
-
-    Raises:
-        HTTPException: it is larger than an archive may be; not more than that is read.
-    """
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_ARCHIVE_BYTES:
-            raise HTTPException(413, f"at most {MAX_ARCHIVE_BYTES} bytes can be uploaded")
-    return bytes(body)
 
 
 async def _take_in(
