@@ -28,6 +28,11 @@ MAX_MODEL_CALLS = 25
 """In one step; a model that needs more goes round in circles."""
 
 
+_NOT_SYNC: Any = {"configurable": {"__pregel_durability": "async"}}
+"""An agent within a node inherits the run's durability, and without a checkpointer it fails on "sync" in
+langgraph 1.2.24. The argument `durability`, which would say the same, warns that it has no effect there."""
+
+
 class StopWhenGone(AgentMiddleware[Any, Any, Any]):
     """Ends the step when its sandbox is gone: the node starts it again in a new one."""
 
@@ -71,9 +76,8 @@ class Executor:
             plan, index, state["test_command"], workdir=state["workdir"], edited=state["edited"]
         )
         context = dataclasses.replace(runtime.context or Context(), sandbox=handle)
-        # Of its own: with the run's "sync" an agent without a checkpointer fails in langgraph 1.2.24.
         result = await self._agent.ainvoke(
-            {"messages": [("human", request)]}, context=context, durability="async"
+            {"messages": [("human", request)]}, config=_NOT_SYNC, context=context
         )
         last = result["messages"][-1]
         return last.text if isinstance(last, AIMessage) and last.text else "no report"
