@@ -24,6 +24,8 @@ MEDIA = {
     "image/svg+xml": Medium("svg"),
     "application/pdf": Medium("pdf", binary=True),
     "application/json": Medium("json"),
+    # What E2B's templates tell of a matplotlib figure: its kind, axes and values.
+    "application/vnd.e2b.chart+json": Medium("json"),
     "text/html": Medium("html"),
     "text/markdown": Medium("md", inline=True),
     "text/latex": Medium("tex", inline=True),

@@ -3,8 +3,12 @@
 import asyncio
 
 import pytest
+from e2b.sandbox_async.commands.command import Commands
+from e2b_code_interpreter import code_interpreter_async
 
+from agent.errors import SandboxTemplateError
 from agent.sandbox.e2b.box import E2BBox
+from support.e2b_process import E2BLocal
 
 
 @pytest.mark.parametrize(
@@ -110,3 +114,31 @@ async def test_a_command_that_asks_for_input_does_not_wait(box: E2BBox) -> None:
         result = await box.run_command("python3 -c 'input()'", timeout_s=60)
     assert result.exit_code == 1
     assert "EOFError" in result.stderr
+
+
+async def test_an_exception_that_quotes_its_data_is_cut(box: E2BBox) -> None:
+    """What an error says is bounded where it is raised, as output is."""
+    result = await box.run_code("raise ValueError('x' * 5_000_000)", timeout_s=60)
+    assert result.error is not None
+    assert result.error.name == "ValueError"
+    assert result.error.value.startswith("xxx")
+    assert len(result.error.value) + len(result.error.traceback) < 40_000
+
+
+async def test_limits_are_ours_and_not_the_sdks(box: E2BBox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit beyond the SDK's own default of 60 and 300 s holds: neither default is ever used (A22)."""
+    defaults = Commands.run.__defaults__
+    assert defaults is not None
+    monkeypatch.setattr(Commands.run, "__defaults__", tuple(0.3 if each == 60 else each for each in defaults))
+    monkeypatch.setattr(code_interpreter_async, "DEFAULT_TIMEOUT", 0.3)
+    assert (await box.run_command("sleep 0.6; echo ok", timeout_s=300)).stdout == "ok\n"
+    cell = await box.run_code("import time; time.sleep(0.6); print('ok')", timeout_s=300)
+    assert cell.stdout == "ok\n"
+
+
+async def test_a_template_without_the_interpreter_is_named(box: E2BBox, sandboxes: E2BLocal) -> None:
+    """A closed port 49999 says which template lacks which command, and not that code was slow (A28)."""
+    message = "The sandbox is running but port is not open"
+    sandboxes.inject("status", "49999:/execute", status=502, message=message)
+    with pytest.raises(SandboxTemplateError, match=r"'code-interpreter-v1'.*start command is missing"):
+        await box.run_code("1", timeout_s=60)

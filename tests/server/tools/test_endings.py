@@ -68,6 +68,22 @@ async def test_a_command_cancelled_before_it_was_seen_to_start_is_ended(
     assert await sleepers(handle) == ""
 
 
+async def test_a_cancelled_search_is_ended(box: E2BBox, handle: OwnedSandbox) -> None:
+    """Work on files is ended as commands are."""
+    await handle.commands.run("mkfifo pipe")
+    work = box.work_on_files(
+        "read", path="/home/user/pipe", root="/home/user", also=[], first=1, last=None, start=None, room=1
+    )
+    task = asyncio.create_task(work)
+    readers = "ps -eo args= | grep -c '^python3 -I -S' || true"
+    while (await handle.commands.run(readers)).stdout == "0\n":
+        pass
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (await handle.commands.run(readers)).stdout == "0\n"
+
+
 async def test_a_broken_stream_leaves_no_command_behind(
     box: E2BBox, handle: OwnedSandbox, sandboxes: E2BLocal
 ) -> None:

@@ -18,7 +18,10 @@ def resident_kb() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_KB
 
 
-LINES = "for n in range(400_000): print('line', n, '.' * 40)"
+LINES = (
+    "for start in range(0, 400_000, 1000):"
+    " print(*[f'line {n} ' + '.' * 40 for n in range(start, start + 1000)], sep=chr(10))"
+)
 """About 21 MB."""
 FEWER = LINES.replace("400_000", "20_000")
 
@@ -130,3 +133,15 @@ async def test_output_arrives_while_a_call_runs_and_without_marks(box: E2BBox) -
     assert ("stderr", "b\n") in heard
     assert not any("\x1e" in piece for _, piece in heard)
     assert sum(len(piece) for _, piece in heard) < 140_000
+
+
+async def test_a_template_without_python_is_bounded_on_arrival(box: E2BBox) -> None:
+    """No file is kept there, and still neither this process nor the result grows; exit codes hold."""
+    hidden = {"BASH_FUNC_command%%": "() { return 1; }"}
+    before = resident_kb()
+    result = await box.run_command("seq 2000000; exit 5", timeout_s=60, envs=hidden)
+    assert resident_kb() - before < 4 * 1024
+    assert (result.exit_code, result.spooled) == (5, {})
+    assert result.stdout.startswith("1\n2\n")
+    assert result.stdout.endswith("2000000\n")
+    assert len(result.stdout) < 600_000

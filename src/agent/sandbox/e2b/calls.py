@@ -1,17 +1,20 @@
 """Calling one of this package's own programs in a sandbox."""
 
+import asyncio
 import base64
 import json
 import shlex
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from e2b import CommandExitException, InvalidArgumentException, TimeoutException
 from e2b.exceptions import SandboxNotRunningException, SandboxUnreachableException
 from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 
-from agent.errors import SandboxError, SandboxTemplateError
+from agent.errors import SandboxError, SandboxGoneError, SandboxTemplateError
+from agent.sandbox.e2b.endings import TAG, end_tree, new_tag, to_its_end
 from agent.sandbox.e2b.errors import meaning
 
 PIECE_BYTES = 100_000
@@ -52,7 +55,7 @@ async def call(
         operation: which of its operations.
         timeout_s: the limit, in seconds.
         before: shell code to run first.
-        variables: environment variables for it.
+        variables: environment variables for it, the mark of its processes among them if it is to be another.
         cwd: the folder to run it in; default the sandbox's home.
         **request: the operation's arguments, as JSON has them.
 
@@ -68,15 +71,20 @@ async def call(
     if len(packed) > MAX_REQUEST_BYTES:
         raise ValueError("too much for one call")
     pieces = [packed[at : at + PIECE_BYTES] for at in range(0, len(packed), PIECE_BYTES)]
-    envs = {f"AGENT_INPUT_{number}": piece for number, piece in enumerate(pieces)}
+    envs = {TAG: new_tag(), **(variables or {})}
+    envs |= {f"AGENT_INPUT_{number}": piece for number, piece in enumerate(pieces)}
     try:
         said = await sandbox.commands.run(
             f"{before}\nexec python3 -I -S -c {shlex.quote(program)}",
-            envs={**(variables or {}), **envs},
+            envs=envs,
             cwd=cwd,
             timeout=timeout_s,
         )
         answer = json.loads(said.stdout)
+    except asyncio.CancelledError:
+        with suppress(SandboxGoneError):
+            await to_its_end(end_tree(sandbox, envs[TAG], None))
+        raise
     except CommandExitException as exc:
         if exc.exit_code == _NO_PYTHON:
             raise SandboxTemplateError("the template has no python3, which this tool needs") from exc

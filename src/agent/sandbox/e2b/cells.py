@@ -1,5 +1,6 @@
 """Running one cell in the sandbox's Python kernel."""
 
+import asyncio
 import json
 import re
 import secrets
@@ -38,6 +39,10 @@ _RESTARTED = {"ContextRestarting", "UnexpectedEndOfExecution"}
 """What the service calls the end of a cell whose kernel died."""
 _PROBE_S = 10
 """How long a kernel may take to answer after a cell that had to be interrupted; then it is started anew."""
+_SETTLE_S = 2
+"""How long an interrupted cell may take to end before its result is told."""
+_SDK_MARGIN_S = 30
+"""By which the SDK's limits are longer than ours, so that ours count."""
 _TAILS_S = 15
 
 
@@ -91,12 +96,16 @@ class Cell:
         # Also where this is cancelled: only a cell that came to its end leaves the kernel in order.
         self._kernel.doubtful = True
         try:
-            execution = await self._executed()
+            # Not left to the SDK, whose own limit takes effect at twice its length (2.11.5).
+            async with asyncio.timeout(self._timeout_s):
+                execution = await self._executed()
             self._kernel.doubtful = False
-        except TimeoutException as exc:
-            await self._explain_timeout(exc)
+        except TimeoutError:
             timed_out = True
+            self._kernel.doubtful = not await self._answers(_SETTLE_S)
             await self._fetch_tails()
+        except TimeoutException as exc:
+            raise await self._explained(exc) from exc
         except NotFoundException as exc:
             raise SandboxTemplateError(f"the sandbox has no Python kernel: {exc}") from exc
         except Exception as exc:
@@ -124,29 +133,35 @@ class Cell:
             f"{name} in {modules} or exec({CELLS!r}, {{'__name__': {name}}})\n"
             f"{run.format(f'{modules}[{name}].cells')}({given})",
             envs=dict(self._variables) or None,
-            timeout=self._timeout_s,
+            timeout=self._timeout_s + _SDK_MARGIN_S,
             on_stdout=streams.stdout_message,
             on_stderr=streams.stderr_message,
         )
 
     async def _revived(self) -> bool:
         """Start the kernel anew if it still does not answer; return whether that was needed."""
-        if not self._kernel.doubtful:
+        if not self._kernel.doubtful or await self._answers(_PROBE_S):
             return False
+        with translated():
+            contexts = await self._sandbox.list_code_contexts()
+            await self._sandbox.restart_code_context(
+                next(context for context in contexts if context.language == "python")
+            )
+        self._kernel.executions = 0
+        return True
+
+    async def _answers(self, patience_s: float) -> bool:
+        """Whether the kernel runs an empty cell in time."""
         try:
-            await self._sandbox.run_code("", timeout=_PROBE_S)
+            async with asyncio.timeout(patience_s):
+                await self._sandbox.run_code("", timeout=patience_s + _SDK_MARGIN_S)
+        except TimeoutError:
+            return False
         except TimeoutException as exc:
-            await self._explain_timeout(exc)
-            with translated():
-                contexts = await self._sandbox.list_code_contexts()
-                await self._sandbox.restart_code_context(
-                    next(context for context in contexts if context.language == "python")
-                )
-            self._kernel.executions = 0
-            return True
+            raise await self._explained(exc) from exc
         except Exception as exc:
             raise meaning(exc) from exc
-        return False
+        return True
 
     def _counted_back(self, execution: Execution) -> bool:
         count, last = execution.execution_count, self._kernel.executions
@@ -155,24 +170,24 @@ class Cell:
         self._kernel.executions = count
         return count <= last
 
-    async def _explain_timeout(self, exc: TimeoutException) -> None:
-        """Raise unless the cell's own limit is what ended it.
+    async def _explained(self, exc: TimeoutException) -> SandboxError:
+        """Return what the SDK means by "timeout": a dead sandbox, a paused one, a closed port, or no answer.
 
-        The SDK says "timeout" for a slow cell, a dead sandbox, a paused one and a closed port alike. Asking
-        the control plane tells them apart without waking a paused sandbox.
+        Asking the control plane tells them apart without waking a paused sandbox.
         """
-        if "Execution timed out" in str(exc):
-            return
-        with translated():
-            info = await self._sandbox.get_info()
+        try:
+            with translated():
+                info = await self._sandbox.get_info()
+        except SandboxError as answer:
+            return answer
         if info.state.value == "paused":
-            raise SandboxUnreachableError("the sandbox was paused while the code ran") from exc
+            return SandboxUnreachableError("the sandbox was paused while the code ran")
         if "port is not open" in str(exc):
-            raise SandboxTemplateError(
+            return SandboxTemplateError(
                 f"the template {info.template_id!r} does not serve the code interpreter (port 49999 is "
                 "closed): its start command is missing"
-            ) from exc
-        raise SandboxUnreachableError(f"the sandbox did not answer: {exc}") from exc
+            )
+        return SandboxUnreachableError(f"the sandbox did not answer: {exc}")
 
     async def _fetch_tails(self) -> None:
         """Take in the ends of what the interrupted cell printed, if only the heads were passed on."""

@@ -26,6 +26,9 @@ CUT = ("text/plain", "text/markdown", "text/latex")
 """Forms of a result that are of use in part; of others, too long ones are left out."""
 MAX_FORM_BYTES = 7_000_000
 """Of a form that is passed on whole or not at all: an image of 5 MB as base64."""
+HALF_ERROR_CHARS = 4_000
+BATCH_BYTES = 65_536
+"""Written to a file at once: a cell may print a million times."""
 
 
 class Cells:
@@ -42,6 +45,10 @@ class Cells:
 
         shell.display_pub.publish = publish_bounded
         shell.displayhook.write_format_data = lambda data, *args: show(self.bounded(data), *args)
+        tell = shell._showtraceback
+        shell._showtraceback = lambda kind, value, lines: tell(
+            kind, short(str(value)), list(map(short, lines))
+        )
         # What a program of the shell reads is at its end: IPython's own way gives it a terminal, and one that
         # asks for something would wait for ever.
         shell.system = self.system
@@ -159,7 +166,7 @@ class Cell:
 
     def stream(self, name: str, pass_bytes: int, write: Callable[[bytes], object]) -> Stream:
         """Return a stream with a file of its own."""
-        return Stream(f"{self.base}.{name}", self.nonce, pass_bytes, self.spool_from, write)
+        return Stream(f"{self.base}.{name}", self.nonce, pass_bytes, self.spool_from, write, BATCH_BYTES)
 
     def form(self, kind: str, value: Any) -> Any:
         """Return one form of a result: whole, head and tail, or only the mark that says what was left out."""
@@ -173,6 +180,14 @@ class Cell:
         stream.take(whole)
         stream.finish()
         return b"".join(passed).decode("utf-8", "replace")
+
+
+def short(text: str) -> str:
+    """Return head and tail of what an exception says, which may quote all of its data."""
+    if len(text) <= 2 * HALF_ERROR_CHARS:
+        return text
+    left_out = len(text) - 2 * HALF_ERROR_CHARS
+    return f"{text[:HALF_ERROR_CHARS]}\n… {left_out} characters left out …\n{text[-HALF_ERROR_CHARS:]}"
 
 
 sys.modules[__name__] = types.SimpleNamespace(cells=Cells(get_ipython()))  # type: ignore[assignment]

@@ -21,10 +21,24 @@ class Stream:
     After its head comes, if more was printed than is passed on or a file was begun, a mark: the record
     separator, the nonce, how many bytes were printed, left out and kept in the file, whether more will be,
     and the record separator. Then comes the tail.
+
+    Args:
+        path: of the file.
+        nonce: makes the mark one of this call's.
+        pass_bytes: how much is passed on, half of it as head and half as tail.
+        spool_from: the file is begun when more than so many bytes were printed.
+        write: passes bytes on.
+        batch: how many bytes are collected for the file; 0 where this process may be killed at any time.
     """
 
     def __init__(
-        self, path: str, nonce: str, pass_bytes: int, spool_from: int, write: Callable[[bytes], object]
+        self,
+        path: str,
+        nonce: str,
+        pass_bytes: int,
+        spool_from: int,
+        write: Callable[[bytes], object],
+        batch: int = 0,
     ) -> None:
         self.path = path
         self.total = 0
@@ -32,6 +46,7 @@ class Stream:
         self._half = pass_bytes // 2
         self._spool_from = spool_from
         self._write = write
+        self._batch = batch
         self._passed = 0
         self._passing = True
         self._tail = bytearray()
@@ -66,9 +81,10 @@ class Stream:
         Args:
             goes_on: more will come, for the file alone, which is begun now if it was not.
         """
+        self._batch = 0
         if goes_on:
             self._spool_from = -1
-            self._keep(b"")
+        self._keep(b"")
         tail = bytes(self._tail)
         if self._passed + len(tail) < self.total or len(tail) > self._half:
             tail = from_character(tail[len(tail) - self._half :])
@@ -84,7 +100,7 @@ class Stream:
         if self._lost:
             return
         self._pending += data
-        if self.total <= self._spool_from:
+        if self.total <= self._spool_from or len(self._pending) < self._batch:
             return
         try:
             if self._file < 0:
