@@ -62,7 +62,8 @@ async def test_charts_are_kept_linked_and_shown_to_a_model_that_sees(
             {"messages": [HumanMessage("draw")]},
             config("one"),
             context=Context(),
-            stream_mode=["custom", "values"],
+            # With tokens wanted, the model is asked to stream.
+            stream_mode=["custom", "values", "messages"],
         ):
             if mode == "custom" and part["type"] == "artifact":
                 events.append(part)
@@ -85,6 +86,7 @@ async def test_charts_are_kept_linked_and_shown_to_a_model_that_sees(
     assert [(event["url"], event["name"]) for event in events] == [(url, name) for _, url, name in links]
     kept = [await Shelf(store, "one").bytes_of(name) for _, _, name in links]
     images = [base64.b64encode(found[0]).decode() for found in kept if found]
+    assert all(request["stream"] for request in sent)
     # What the model was sent: both images, once each, behind the answer of the tool.
     last = json.dumps(sent[-1])
     assert [last.count(image) for image in images] == [1, 1]
