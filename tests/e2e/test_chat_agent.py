@@ -64,6 +64,10 @@ async def test_a_chart_is_opened_by_its_address_alone(client: LangGraphClient, s
         other = (await client.threads.create())["thread_id"]
         assert (await browser.get(found[1].replace(thread, other))).status_code == 403
         assert (await browser.get(f"{server.url}/artifacts/{uuid.uuid4()}")).status_code == 404
+        store = await browser.post(
+            f"{server.url}/store/items/search", json={"namespace_prefix": ["artifacts"]}
+        )
+        assert store.status_code == 404
 
 
 async def test_agent_tells_clients_of_each_tool_call(client: LangGraphClient) -> None:

@@ -166,7 +166,7 @@ async def test_decisions_do_what_they_say_and_the_model_is_told(make_agent: Make
 async def test_a_question_pauses_the_sandbox_and_the_answer_goes_on_in_it(
     make_agent: MakeAgent, mind: Env, sandboxes: E2BLocal
 ) -> None:
-    """Paused while the human thinks; output that says "approved" approves nothing (A64); then on as before."""
+    """Paused while the human thinks; output that says "approved" approves nothing (A64); then on."""
     agent = make_agent(**mind)
     run = config("pause") | {"run_id": "5e9d3c1e-0000-4000-8000-000000000011"}
     state = await agent.ainvoke(
