@@ -135,6 +135,20 @@ async def test_output_arrives_while_a_call_runs_and_without_marks(box: E2BBox) -
     assert sum(len(piece) for _, piece in heard) < 140_000
 
 
+async def test_output_that_cannot_be_kept_does_not_stop_a_call(box: E2BBox, handle: OwnedSandbox) -> None:
+    """A folder that cannot be written costs the file, not the command or the cell."""
+    await handle.commands.run("chmod 555 /tmp/agent-output")
+    try:
+        result = await box.run_command("seq 100000", timeout_s=60)
+        cell = await box.run_code("for n in range(100_000): print(n)", timeout_s=60)
+    finally:
+        await handle.commands.run("chmod 1777 /tmp/agent-output")
+    assert (result.exit_code, result.spooled) == (0, {})
+    assert result.stdout.endswith("\n100000\n")
+    assert (cell.error, cell.spooled) == (None, {})
+    assert cell.stdout.endswith("\n99999\n")
+
+
 async def test_a_template_without_python_is_bounded_on_arrival(box: E2BBox) -> None:
     """No file is kept there, and still neither this process nor the result grows; exit codes hold."""
     hidden = {"BASH_FUNC_command%%": "() { return 1; }"}

@@ -22,8 +22,9 @@ MAX_LINE_BYTES = 120_000
 
 _RAN_ALREADY = 113
 _START = f"""\
-[[ -d {OUTPUT_FOLDER} ]] || mkdir -p -m 700 {OUTPUT_FOLDER}
-set -C; {{ : > {OUTPUT_FOLDER}/.$t; }} 2> /dev/null || exit {_RAN_ALREADY}; set +C
+[[ -d {OUTPUT_FOLDER} ]] || mkdir -p -m 1777 {OUTPUT_FOLDER}
+set -C; {{ : > {OUTPUT_FOLDER}/.$t; }} 2> /dev/null || [[ ! -e {OUTPUT_FOLDER}/.$t ]] || exit {_RAN_ALREADY}
+set +C
 command -v python3 > /dev/null && exec python3 -I -S -c "$p" "$c" {OUTPUT_FOLDER}/$n $m
 exec bash -c "$c"
 """

@@ -9,7 +9,7 @@ import sys
 import time
 
 from agent.sandbox.e2b.inside.calls import answer
-from agent.sandbox.e2b.inside.spool import Stream
+from agent.sandbox.e2b.inside.spool import Stream, opened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes longer to import than this program runs
@@ -20,8 +20,7 @@ STREAMS = ("stdout", "stderr")
 
 def start(base: str, command: str) -> dict[str, Any]:
     """Start a command that writes to files; a process of ours waits for its end and notes how it was."""
-    os.makedirs(os.path.dirname(base), 0o700, exist_ok=True)
-    outputs = [os.open(base + "." + name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) for name in STREAMS]
+    outputs = [opened(base + "." + name) for name in STREAMS]
     note(base, {"started": time.time()})
     if os.fork():
         return {}

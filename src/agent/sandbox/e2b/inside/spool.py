@@ -104,8 +104,7 @@ class Stream:
             return
         try:
             if self._file < 0:
-                os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
-                self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+                self._file = opened(self.path)
             room = memoryview(self._pending)[: CAP_BYTES - self._kept]
             while room:
                 written = os.write(self._file, room)
@@ -114,6 +113,15 @@ class Stream:
         except OSError:
             self._lost = True
         self._pending = bytearray()
+
+
+def opened(path: str) -> int:
+    """Open a file to add to; its folder is for all, since a kernel may run as another user than commands."""
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        os.makedirs(folder, exist_ok=True)
+        os.chmod(folder, 0o1777)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
 
 def whole_characters(data: bytes) -> bytes:
