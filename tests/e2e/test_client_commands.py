@@ -165,6 +165,7 @@ def test_plan_is_edited_in_an_editor_and_carried_out_as_it_was_saved(
         terminal.expect("Carry out this plan? [y]es, [e]dit, [n]o:")
         terminal.type("e\n")
         terminal.expect("This cannot be used: it needs `summary` and at least one step")
+        terminal.expect("Edit it again?")
         terminal.type("y\n")
         terminal.expect("The edited plan cannot be carried out")
         terminal.expect("Carry out this plan?")

@@ -1,5 +1,6 @@
 """The examples on plain langgraph-sdk run as they stand against a real server."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import agent.scripted
 from support.langgraph_dev import DevServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+DOCS = Path(__file__).parents[2] / "docs" / "client.md"
 SHOP = str(Path(agent.scripted.__file__).parent / "broken_shop")
 
 
@@ -33,3 +35,19 @@ def test_sync_example_approves_from_a_second_process(server: DevServer) -> None:
     shown = run("client_sync.py", server.url, thread)
     assert shown.startswith("passed\n")
     assert "+        if quantity >= pieces:" in shown
+
+
+def test_program_in_the_docs_repairs_a_project(server: DevServer) -> None:
+    """The page about the client shows a program that works as it stands."""
+    (program,) = re.findall(r"^```python\n(.*?)^```", DOCS.read_text(), re.M | re.S)
+    program += f"""
+
+import asyncio
+from agent.scripted.bundled import bundled_project
+
+print(asyncio.run(repair({server.url!r}, bundled_project())))
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "+        if quantity >= pieces:" in done.stdout

@@ -21,7 +21,7 @@ from agent.cli.repair_text import report_lines
 from agent.cli.repair_view import RepairView, show_result
 from agent.cli.screen import Screen
 from agent.cli.session import Session
-from agent.client import Driver, Finished, Interrupt, ThreadSummary
+from agent.client import Driver, Finished, Interrupt, NotFoundError, ThreadSummary
 from agent.client.decode import message_text, test_report
 
 _TABLE_WIDTH = 105  # narrower, a table would cut the ids
@@ -113,6 +113,7 @@ def show_thread(
         _show_repair(screen, dict(values))
     else:
         _show_messages(screen, values.get("messages") or [])
+        _show_artifacts(screen, session, driver)
     pending = session.run(driver.pending())
     for question in pending:
         show_question(screen, question.value)
@@ -137,6 +138,18 @@ def _show_messages(screen: Screen, messages: list[Any]) -> None:
         if message.get("type") in {"human", "ai"} and text:
             screen.line()
             screen.line(f"{'you' if message['type'] == 'human' else 'agent'}> {text}")
+
+
+def _show_artifacts(screen: Screen, session: Session, driver: Driver) -> None:
+    try:
+        found = session.run(driver.files.artifacts())
+    except NotFoundError:  # a server without this package's routes
+        return
+    if found:
+        screen.heading("Files")
+    for each in found:
+        screen.line(f"  {each.title or each.name}  {each.mime}, {each.size_bytes:,} bytes")
+        screen.line(f"    {each.url}", "dim")
 
 
 class Resumption:
