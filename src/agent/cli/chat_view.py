@@ -13,9 +13,10 @@ from agent.cli.screen import Busy, Screen
 from agent.cli.tool_view import arguments_line, result_digest
 from agent.client import Artifact, Event, Failed, SandboxNotice, Token, ToolEvent
 
-_RESULT = re.compile(r"<result>\n(.*?)\n</result>", re.DOTALL)
+_RESULT = re.compile(r"<result(?:-\d+)?>\n(.*?)\n</result", re.DOTALL)
 _PICTURE = re.compile(r"\[(image/|application/pdf)")  # it is shown or saved itself
-_ERROR = re.compile(r"<error>\n(.*?)\n</error>", re.DOTALL)
+_ERROR = re.compile(r"<error(?:-\d+)?>\n(.*?)\n</error", re.DOTALL)
+_BAD = ("error:", "exit_code", "timed out", "outcome unknown")
 
 
 class ChatView:
@@ -121,9 +122,7 @@ class ChatView:
             self._line(_indented(error[1].splitlines()[0], at_start=True), "red")
         digest = "" if result or error else result_digest(event.text)
         if digest and not digest.startswith("exit_code: 0"):
-            self._line(
-                f"    {digest}", "red" if digest.startswith(("error:", "exit_code", "timed")) else "dim"
-            )
+            self._line(f"    {digest}", "red" if digest.startswith(_BAD) else "dim")
 
     def _line(self, text: str, style: str = "") -> None:
         self._quiet()

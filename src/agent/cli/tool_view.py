@@ -11,8 +11,11 @@ from agent.client import ToolEvent
 
 _MOST_RESULT_LINES = 12
 _LONGEST_ARGUMENT = 90
-_EXIT = re.compile(r"exit_code: (\d+)|timed out after .*")
+_EXIT = re.compile(r"exit_code: (\d+)|timed out after .*|outcome unknown.*")
 _BLOCK = re.compile(r"</?(stdout|stderr|result|error|file)\b[^>]*>")
+_STDOUT = re.compile(
+    r"<(stdout(?:-\d+)?)>\n(.*?)\n</\1>", re.DOTALL
+)  # numbered where a text holds the plain tag
 
 
 class ToolView:
@@ -78,7 +81,7 @@ class ToolView:
     def _digest(self, text: str) -> None:
         digest = result_digest(text)
         if digest:
-            bad = text.startswith("error:") or (_EXIT.match(text) and not text.startswith("exit_code: 0"))
+            bad = text.startswith("error:") or (_EXIT.match(text) and not re.match(r"exit_code: 0\b", text))
             self._screen.line(f"      {digest}", "red" if bad else "dim")
 
 
@@ -88,9 +91,9 @@ def result_digest(text: str) -> str:
     if not lines:
         return ""
     if not _EXIT.match(lines[0]):
-        return lines[0] if lines[0].startswith(("error:", "Wrote")) else ""
-    stdout = text.partition("<stdout>\n")[2].partition("\n</stdout>")[0]
-    said = [line.strip() for line in (stdout or text).splitlines()[0 if stdout else 1 :]]
+        return lines[0] if len(lines) <= 2 and not lines[0].startswith("<") else ""
+    stdout = _STDOUT.search(text)
+    said = [line.strip() for line in (stdout[2].splitlines() if stdout else lines[1:])]
     last = next((line for line in reversed(said) if line and not _BLOCK.fullmatch(line)), "")
     return f"{lines[0]}  {last}".rstrip()
 

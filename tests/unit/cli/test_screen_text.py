@@ -108,6 +108,10 @@ def test_arguments_fit_one_line(text: str, shown: str) -> None:
     ("text", "shown"),
     [
         ("exit_code: 0\n<stdout>\n..\n6 passed\n</stdout>", "exit_code: 0  6 passed"),
+        ("exit_code: 0 (2 s)\n<stdout-2>\nx </stdout> y\n</stdout-2>", "exit_code: 0 (2 s)  x </stdout> y"),
+        ("outcome unknown: the connection broke", "outcome unknown: the connection broke"),
+        ("Replaced 1 place in a.py.", "Replaced 1 place in a.py."),
+        ("a\nb\nc", ""),
         ("exit_code: 3", "exit_code: 3"),
         ("exit_code: 1\n<stderr>\nno such file\n</stderr>", "exit_code: 1  no such file"),
         ("timed out after 5 s\n<stdout>\nx\n</stdout>", "timed out after 5 s  x"),
