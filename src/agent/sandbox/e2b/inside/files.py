@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import re
-import shutil
 import stat
 
 from agent.sandbox.e2b.inside.calls import answer
@@ -222,6 +221,8 @@ def delete(path: str, root: str, recursive: bool) -> dict[str, Any]:
         raise PermissionError("the work folder itself is not deleted")
     if stat.S_ISDIR(os.lstat(real).st_mode):
         if recursive:
+            import shutil  # here, as it takes long to import
+
             shutil.rmtree(real)
         else:
             os.rmdir(real)
