@@ -1,92 +1,31 @@
 """The deployment's settings, read from the environment once and validated.
 
 This module is the only reader of `os.environ` in the package. `.env.example` is printed from the fields
-below (`python -m agent.settings`), so the two cannot drift apart.
+below (`python -m agent.env_example`), so the two cannot drift apart.
 """
 
 import os
-import re
-import sys
-import textwrap
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Literal, Self
-from urllib.parse import urlsplit
+from typing import Literal, Self
 
-from annotated_types import Ge, Le
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from agent.errors import SettingsError
 from agent.sandbox.policy import MAX_LEASE_S, Internet, Keep, Start
-
-
-def _http_address(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError("must be an address such as https://api.example.com")
-    # The SDK joins addresses with a slash of its own; a second one reaches no route.
-    return value.rstrip("/")
-
-
-def _model_name(value: str) -> str:
-    provider, colon, name = value.partition(":")
-    if not (colon and provider and name):
-        raise ValueError("must be `provider:name`, such as openai:gpt-5.6-luna or scripted:repair+chat")
-    return value
-
-
-def _deployment_name(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", value):
-        raise ValueError("must be 1 to 63 letters, digits, dots, underscores or hyphens")
-    return value
-
-
-_HOST = re.compile(r"(\*\.)?[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(/\d{1,2})?")
-
-
-def _internet(value: str) -> str:
-    hosts = [host.strip() for host in value.split(",")]
-    if value not in {"off", "setup", "on"} and not all(_HOST.fullmatch(host) for host in hosts):
-        raise ValueError("must be off, setup, on, or hosts separated by commas")
-    return ",".join(hosts)
-
+from agent.setting_types import (
+    DeploymentName,
+    HeaderKey,
+    HttpAddress,
+    InternetWords,
+    ModelName,
+    Names,
+    SigningKey,
+    Variables,
+    explained,
+)
 
 _SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
 """How the variables that hold secrets are named, by those who name them well."""
-
-_NEVER_PASSED = frozenset({"E2B_API_KEY", "ARTIFACT_KEY", "LANGGRAPH_API_KEY", "LANGSMITH_API_KEY"})
-"""With these, code in a sandbox could act for the deployment: end sandboxes, approve its own plan."""
-
-
-def _names(value: str) -> str:
-    names = [name.strip() for name in value.split(",")]
-    if wrong := [name for name in names if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)]:
-        raise ValueError(f"must be names separated by commas, and {wrong[0]!r} is none")
-    return ",".join(names)
-
-
-def _variables(value: str) -> str:
-    names = _names(value)
-    if kept := sorted(_NEVER_PASSED.intersection(names.split(","))):
-        raise ValueError(f"{kept[0]} stays in the server: with it, code in a sandbox could act for you")
-    return names
-
-
-def _sendable(key: SecretStr) -> SecretStr:
-    text = key.get_secret_value()
-    if not (text.isascii() and text.isprintable()):
-        raise ValueError("must be printable ASCII")
-    return key
-
-
-def _long_enough(value: SecretStr) -> SecretStr:
-    if len(value) < 16:
-        raise ValueError("16 characters or more are needed")
-    return value
-
-
-HttpAddress = Annotated[str, AfterValidator(_http_address)]
 
 
 class Settings(BaseModel):
@@ -94,7 +33,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    model: Annotated[str, AfterValidator(_model_name)] = Field(
+    model: ModelName = Field(
         "openai:gpt-5.6-luna",
         alias="MODEL",
         description="The chat model, `provider:name` as init_chat_model knows it, or "
@@ -175,13 +114,13 @@ class Settings(BaseModel):
         description="eager: the sandbox is made when a run starts. lazy: when a tool first needs it, so that "
         "a turn without code has none.",
     )
-    sandbox_internet: Annotated[str, AfterValidator(_internet)] = Field(
+    sandbox_internet: InternetWords = Field(
         "setup",
         alias="SANDBOX_INTERNET",
         description="off, on, setup (only while a set-up command runs), or the hosts that can be reached, "
         "separated by commas. A run may ask for less, never for more.",
     )
-    sandbox_envs: Annotated[str, AfterValidator(_variables)] = Field(
+    sandbox_envs: Variables = Field(
         "",
         alias="SANDBOX_ENVS",
         description="Names of this server's variables that commands and code in sandboxes are given, "
@@ -223,7 +162,7 @@ class Settings(BaseModel):
         le=1_048_576,
         description="How much of one tool's output the model is shown, in bytes; head and tail are kept.",
     )
-    deployment: Annotated[str, AfterValidator(_deployment_name)] | None = Field(
+    deployment: DeploymentName | None = Field(
         None,
         alias="DEPLOYMENT",
         description="Name that marks this deployment's sandboxes, so that another deployment on the same key "
@@ -259,7 +198,7 @@ class Settings(BaseModel):
         description="How long a thread of `agent` grows before its older part becomes a summary, in tokens, "
         "counted roughly. Well below what the model takes.",
     )
-    ask_first_tools: Annotated[str, AfterValidator(_names)] | None = Field(
+    ask_first_tools: Names | None = Field(
         None,
         alias="ASK_FIRST",
         description="Tools of `agent` whose calls a human approves before they run, separated by commas, "
@@ -271,7 +210,7 @@ class Settings(BaseModel):
         description="Where browsers reach this server: links to charts and files in answers begin with it. "
         "Empty: the address that `langgraph dev` is started on; elsewhere there are no links then.",
     )
-    artifact_key: Annotated[SecretStr, AfterValidator(_long_enough)] | None = Field(
+    artifact_key: SigningKey | None = Field(
         None,
         alias="ARTIFACT_KEY",
         description="Secret that addresses of charts, files and uploads are signed with, 16 characters or "
@@ -293,7 +232,7 @@ class Settings(BaseModel):
         alias="LANGGRAPH_URL",
         description="For the command line: the LangGraph server it talks to; `--server` wins.",
     )
-    langgraph_api_key: Annotated[SecretStr, AfterValidator(_sendable)] | None = Field(
+    langgraph_api_key: HeaderKey | None = Field(
         None,
         alias="LANGGRAPH_API_KEY",
         description="For the command line: key of that server, if it asks for one.",
@@ -364,67 +303,10 @@ class Settings(BaseModel):
             )
         except ValidationError as exc:
             # No `from`: pydantic's text repeats the values, and a value may be a key.
-            raise SettingsError("\n".join(_line(error, source) for error in exc.errors())) from None
+            lines = [explained(error, cls.model_fields.values(), source) for error in exc.errors()]
+            raise SettingsError("\n".join(lines)) from None
         if missing := [name for name in settings.envs if name not in source]:
             raise SettingsError(
                 f"SANDBOX_ENVS={settings.sandbox_envs!r} cannot be used: {', '.join(missing)} is not set"
             )
         return settings
-
-
-def _field(variable: object) -> FieldInfo:
-    return next(field for field in Settings.model_fields.values() if field.alias == variable)
-
-
-def _bounds(field: FieldInfo) -> tuple[int, int] | None:
-    low = next((rule.ge for rule in field.metadata if isinstance(rule, Ge)), None)
-    high = next((rule.le for rule in field.metadata if isinstance(rule, Le)), None)
-    return (low, high) if isinstance(low, int) and isinstance(high, int) else None
-
-
-def _line(error: ErrorDetails, source: Mapping[str, str]) -> str:
-    variable = error["loc"][0]
-    field = _field(variable)
-    bounds = _bounds(field)
-    wanted = (
-        f"a whole number from {bounds[0]} to {bounds[1]} is needed"
-        if bounds
-        else error["msg"].removeprefix("Value error, ")
-    )
-    shown = "" if "SecretStr" in str(field.annotation) else f"={source[str(variable)]!r}"
-    return f"{variable}{shown} cannot be used: {wanted} (see .env.example)"
-
-
-def env_example() -> str:
-    """Return the text of `.env.example`: every variable with its default, range and meaning."""
-    lines = [
-        "# Copy to .env and set what differs. An empty value means the default.",
-        "# `langgraph dev` run by hand lets this file win over the environment, empty values too: take out",
-        "# the lines of variables that you set elsewhere.",
-        "# Printed by `python -m agent.settings`; a test keeps the two in step.",
-    ]
-    for field in Settings.model_fields.values():
-        if not field.description:
-            continue
-        lines.append("")
-        lines += textwrap.wrap(field.description, 108, initial_indent="# ", subsequent_indent="# ")
-        bounds = _bounds(field)
-        if bounds:
-            lines.append(f"# Whole number from {bounds[0]} to {bounds[1]}.")
-        default = "" if field.default is None else str(field.default)
-        shown = default.lower() if isinstance(field.default, bool) else default
-        lines.append(f"{field.alias}={shown}")
-    lines += ["", *_TRACING]
-    return "\n".join(lines) + "\n"
-
-
-_TRACING = (
-    "# LangSmith tracing is yours to turn on; LangChain itself reads these variables. Traces hold the",
-    "# conversation, the code that ran and what it printed: turn it on only where that may be stored.",
-    "LANGSMITH_TRACING=false",
-    "LANGSMITH_API_KEY=",
-    "LANGSMITH_PROJECT=",
-)
-
-if __name__ == "__main__":
-    sys.stdout.write(env_example())

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from agent.env_example import env_example
 from agent.errors import SettingsError
-from agent.settings import Settings, env_example
+from agent.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 
