@@ -23,9 +23,9 @@ needs_pasta = pytest.mark.skipif(
 )
 
 
-async def _serving(sandbox: AsyncSandbox, port: int) -> None:
-    """Start a web server in the sandbox and wait until it listens."""
-    ready = asyncio.Event()
+async def _serving(sandbox: AsyncSandbox) -> int:
+    """Start a web server in the sandbox and return its port: a free one, since it may be the host's."""
+    port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     program = (
         "import http.server, sys\n"
         "class H(http.server.BaseHTTPRequestHandler):\n"
@@ -34,18 +34,20 @@ async def _serving(sandbox: AsyncSandbox, port: int) -> None:
         "        self.send_response(201); self.send_header('x-path', self.path)\n"
         "        self.send_header('x-host', self.headers['host'])\n"
         "        self.end_headers(); self.wfile.write(body[::-1])\n"
-        f"s = http.server.ThreadingHTTPServer(('127.0.0.1', {port}), H); print('ready', flush=True)\n"
+        "s = http.server.ThreadingHTTPServer(('127.0.0.1', 0), H); print(s.server_port, flush=True)\n"
         "s.serve_forever()\n"
     )
     await sandbox.files.write("server.py", program)
-    await sandbox.commands.run("python server.py", background=True, on_stdout=lambda _: ready.set())
-    await ready.wait()
+    await sandbox.commands.run(
+        "python server.py", background=True, on_stdout=lambda text: port.set_result(int(text))
+    )
+    async with asyncio.timeout(60):
+        return await port
 
 
 async def test_a_port_is_reached_by_host_name(server: E2BLocal, shared: AsyncSandbox) -> None:
     """A request for the sandbox's host name goes to the program inside, body and path included."""
-    port = 8000
-    await _serving(shared, port)
+    port = await _serving(shared)
     host = shared.get_host(port)
     assert host == f"{port}-{shared.sandbox_id}.localhost:{server.api_url.rpartition(':')[2]}"
     async with httpx.AsyncClient() as client:
@@ -54,7 +56,7 @@ async def test_a_port_is_reached_by_host_name(server: E2BLocal, shared: AsyncSan
         )
         assert (reply.status_code, reply.headers["x-path"]) == (201, "/some/path?q=1")
         assert reply.content == b"cba" * 100_000
-        closed = await client.get(server.api_url, headers={"Host": shared.get_host(8001)})
+        closed = await client.get(server.api_url, headers={"Host": shared.get_host(1)})
     assert closed.status_code == 502
     assert "port is not open" in closed.json()["message"]
 
@@ -62,8 +64,7 @@ async def test_a_port_is_reached_by_host_name(server: E2BLocal, shared: AsyncSan
 async def test_a_private_sandbox_wants_its_traffic_token(make_sandbox: MakeSandbox, server: E2BLocal) -> None:
     """Without public traffic only those with the token reach a port; the SDK sends it by itself."""
     sandbox = await make_sandbox(network={"allow_public_traffic": False})
-    await _serving(sandbox, 8000)
-    headers = {"Host": sandbox.get_host(8000)}
+    headers = {"Host": sandbox.get_host(await _serving(sandbox))}
     async with httpx.AsyncClient() as client:
         assert (await client.post(server.api_url, headers=headers, content=b"x")).status_code == 403
         headers["E2B-Traffic-Access-Token"] = str(sandbox.traffic_access_token)
@@ -77,10 +78,10 @@ async def test_the_host_name_a_program_sees_can_be_another(
     """As mask_request_host says, with the port put in; get_info tells the options."""
     network = {"mask_request_host": "my.example:${PORT}"}
     sandbox = await make_sandbox(network=network)
-    await _serving(sandbox, 8000)
+    port = await _serving(sandbox)
     async with httpx.AsyncClient() as client:
-        reply = await client.post(server.api_url, headers={"Host": sandbox.get_host(8000)}, content=b"x")
-    assert reply.headers["x-host"] == "my.example:8000"
+        reply = await client.post(server.api_url, headers={"Host": sandbox.get_host(port)}, content=b"x")
+    assert reply.headers["x-host"] == f"my.example:{port}"
     assert (await sandbox.get_info()).network == network
 
 
