@@ -23,6 +23,12 @@ from agent.sandbox.provider import CommandResult
 State = Mapping[str, Any]
 
 
+ARCHIVE_LOST = (
+    "the sandbox that held the uploaded archive is lost, and the archive with it. What was done so far is in "
+    "the state's `diff`; upload the archive again and start anew."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Ready:
     """A prepared sandbox."""
@@ -86,7 +92,7 @@ class Preparing:
         if marker.token != state["prepared"]:
             if acquired.how == "connected":
                 warnings.append(_fell_back(runtime, acquired))
-            marker = await self._prepare_again(acquired, work, state)
+            marker = await self._prepare_again(acquired, work, state, runtime)
         elif marker.done < state["done"]:
             warnings.append(_fell_back(runtime, acquired))
         return Ready(acquired, work, await baseline_of(work, state), marker, warnings)
@@ -124,13 +130,17 @@ class Preparing:
             await work.put_archive(archive)
         return acquired, work
 
-    async def _prepare_again(self, acquired: Acquired, work: Workspace, state: State) -> Marker:
+    async def _prepare_again(
+        self, acquired: Acquired, work: Workspace, state: State, runtime: Runtime[Context]
+    ) -> Marker:
+        try:
+            await self._fill(work, state)
+        except FileNotFoundError as exc:
+            if acquired.how != "connected":
+                await self.end(state, runtime, acquired.sandbox_id)
+            raise InputError(ARCHIVE_LOST) from exc
         if state["archive"]:
-            raise InputError(
-                "the sandbox that held the uploaded archive is lost, and the archive with it. What was done "
-                "so far is in the state's `diff`; upload the archive again and start anew."
-            )
-        await self._fill(work, state)
+            await Uploaded(await work.kept_tree()).keep(work)
         await self._set_up(acquired, work, state)
         marker = Marker(state["prepared"], state["done"])
         await work.mark(marker)
