@@ -23,9 +23,16 @@ IMAGES = (
 )
 MAX_IMAGE_BYTES = 5_000_000
 SNIFFED_BYTES = 8192
+HOME = "/home/user"
 BLOCK_BYTES = 1 << 20
 LEFT_OUT = (".git",)
 """Folders that searches do not enter."""
+
+
+def at_home(path: str) -> str:
+    """Return a path below the home folder as this sandbox has it; without isolation it lies elsewhere."""
+    below = path == HOME or path.startswith(HOME + "/")
+    return os.environ.get("HOME", HOME) + path[len(HOME) :] if below else path
 
 
 def resolved(path: str, root: str, also: list[str], of_link: bool = False) -> str:
@@ -37,12 +44,13 @@ def resolved(path: str, root: str, also: list[str], of_link: bool = False) -> st
         also: other folders that may be read.
         of_link: the path's last part is meant itself, should it be a link.
     """
+    path = at_home(path)
     if of_link:
         real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     else:
         real = os.path.realpath(path)
     for folder in [root, *also]:
-        base = os.path.realpath(folder)
+        base = os.path.realpath(at_home(folder))
         if real == base or real.startswith(base.rstrip("/") + "/"):
             return real
     raise PermissionError("a link leads out of the work folder")
@@ -217,7 +225,7 @@ def search(
 def delete(path: str, root: str, recursive: bool) -> dict[str, Any]:
     """Delete a file, a link (not what it leads to), or a folder."""
     real = resolved(path, root, [], of_link=True)
-    if real == os.path.realpath(root):
+    if real == os.path.realpath(at_home(root)):
         raise PermissionError("the work folder itself is not deleted")
     if stat.S_ISDIR(os.lstat(real).st_mode):
         if recursive:
