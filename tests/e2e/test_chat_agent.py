@@ -59,8 +59,9 @@ async def test_a_chart_is_opened_by_its_address_alone(client: LangGraphClient, s
         assert image.content.startswith(b"\x89PNG")
         assert len(image.content) == entry["size_bytes"]
         listed = (await browser.get(f"{server.url}/artifacts/{thread}")).json()
-        assert [one["name"] for one in listed] == [entry["name"]]
-        assert (await browser.get(listed[0]["url"])).content == image.content
+        assert {one["title"] for one in listed} == {"image 1", "chart data"}
+        (again,) = [one for one in listed if one["name"] == entry["name"]]
+        assert (await browser.get(again["url"])).content == image.content
         other = (await client.threads.create())["thread_id"]
         assert (await browser.get(found[1].replace(thread, other))).status_code == 403
         assert (await browser.get(f"{server.url}/artifacts/{uuid.uuid4()}")).status_code == 404

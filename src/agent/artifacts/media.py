@@ -14,6 +14,8 @@ class Medium:
     """Whether vision models take it."""
     binary: bool = False
     """Whether a kernel hands it over as base64 rather than as text."""
+    called: str = ""
+    """What links to it say, where the extension in capitals would say too little."""
 
 
 MEDIA = {
@@ -25,7 +27,7 @@ MEDIA = {
     "application/pdf": Medium("pdf", binary=True),
     "application/json": Medium("json"),
     # What E2B's templates tell of a matplotlib figure: its kind, axes and values.
-    "application/vnd.e2b.chart+json": Medium("json"),
+    "application/vnd.e2b.chart+json": Medium("json", called="chart data"),
     "text/html": Medium("html"),
     "text/markdown": Medium("md", inline=True),
     "text/latex": Medium("tex", inline=True),

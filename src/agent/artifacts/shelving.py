@@ -50,7 +50,9 @@ class Shelving:
         for index, forms in enumerate(results):
             for mime, value in _distinct(forms).items():
                 images += mime.startswith("image/")
-                title = f"image {images}" if mime.startswith("image/") else medium(mime).extension.upper()
+                kind = medium(mime)
+                title = kind.called or kind.extension.upper()
+                title = f"image {images}" if mime.startswith("image/") else title
                 made.append({"result": index, "mime": mime} | await self._kept(value, mime, title))
         return made
 

@@ -75,10 +75,12 @@ async def test_charts_are_kept_linked_and_shown_to_a_model_that_sees(
     entries = tool.artifact["artifacts"]
     assert [(one["result"], one["mime"]) for one in entries] == [
         (0, "image/png"),
+        (0, "application/vnd.e2b.chart+json"),
         (1, "text/html"),
         (2, "image/png"),
+        (2, "application/vnd.e2b.chart+json"),
     ]
-    assert "<table" in entries[1]["text"]
+    assert "<table" in entries[2]["text"]
     links = re.findall(
         r"^!\[image (\d)\]\((http://server/artifacts/one/(\S+)\?\S+)\)$", tool.text, re.MULTILINE
     )
