@@ -8,7 +8,7 @@ killed, sandboxes die, and the sandbox service answers 429 and 5xx, late, or not
 every thread that is left must work, and after one lease and one sweep no sandbox may be alive.
 
 It prints counts, and ends with 1 when an answer was wrong, a thread could not go on, or a sandbox was left.
-What a killed development server forgets (its last ten seconds) is counted and not called wrong.
+What a killed development server forgets is counted and not called wrong.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from support.worker import ASK, FAIL, command, python, saying
 DEPLOYMENT = "soak"
 LEASE_S = 30
 FORGETS_S = 15
-"""State is flushed every 10 s; a killed server also loses what was under way."""
+"""What a scene did shortly before it began its thread may be forgotten, too: state is flushed every 10 s."""
 MAX_RUNNING = 40
 
 
@@ -109,23 +109,28 @@ class Scene:
         """Return the thread's state: its values, and what it asks."""
         return dict(await self.client.threads.get_state(self.thread))
 
-    async def check(self, expected: str, *, since: int = 0) -> None:
+    async def check(self, expected: str, *, since: int = 0) -> bool:
         """Compare the last result with what it must be; a told loss or failure explains another.
 
         Args:
             expected: what the last tool call must have printed.
             since: how many messages of the thread are of earlier turns, and explain nothing now.
+
+        Returns:
+            Whether it is what it must be.
         """
         messages = (await self.state())["values"].get("messages", [])[since:]
         results = [message["content"] for message in messages if message["type"] == "tool"]
         if results and results[-1] == f"<stdout>\n{expected}\n</stdout>":
             self.soak.counts["right"] += 1
-        elif any("error: " in text or "told of a loss" in text for text in (m["content"] for m in messages)):
+            return True
+        if any("error: " in text or "told of a loss" in text for text in (m["content"] for m in messages)):
             self.soak.counts["told"] += 1
         elif self.soak.forgiven(self.began):
             self.soak.counts["forgotten"] += 1
         else:
             self.soak.wrong.append(f"{self.thread}: {expected!r} expected, got {results[-1:]}")
+        return False
 
     def remember(self) -> list[Any]:
         """Return the turns that set a variable, do some work, and print what follows from it."""
@@ -150,7 +155,7 @@ async def plain(scene: Scene) -> None:
 async def two_turns(scene: Scene) -> None:
     """A second turn in the kept sandbox."""
     scene.context["keep"] = "thread"
-    if await scene.whole(*scene.remember()) != "success":
+    if await scene.whole(*scene.remember()) != "success" or not await scene.check(scene.product):
         return
     before = len((await scene.state())["values"].get("messages", []))
     if await scene.whole([python("print(a + b)")]) == "success":

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
 
@@ -12,7 +12,8 @@ from agent.sandbox.policy import EnvName, Internet, Keep, LeaseS, Start, Timeout
 
 # A dataclass and not a BaseModel: `dataclasses.replace`, with which the middleware puts the live sandbox in
 # for each tool call, refuses models. `Any`, since a field typed as a sandbox breaks the schema's generation.
-@dataclass
+# Unknown names are refused in a program of one's own; the LangGraph server drops them before they get here.
+@dataclass(config=ConfigDict(extra="forbid"))
 class Context:
     """Options of a run; a client sends them again when it resumes, since context is not checkpointed."""
 

@@ -7,7 +7,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from agent.context import Context
-from agent.errors import InputError
+from agent.errors import InputError, SandboxError
 from agent.repair.baseline import Baseline, Sent, Uploaded
 from agent.repair.lasting import NAME
 from agent.repair.record import settle
@@ -152,6 +152,9 @@ class Preparing:
             await work.unpack(state["archive"]["sha256"])
         else:
             await work.put(state["project"], executable=Sent(state["project"]).scripts)
+            # A file that is not there would count as deleted in the patch.
+            if missing := sorted(state["project"].keys() - (await work.snapshot()).keys()):
+                raise SandboxError(f"the sandbox did not take the project's file {missing[0]!r}")
 
     async def _set_up(self, acquired: Acquired, work: Workspace, state: State) -> CommandResult | None:
         """Run the set-up command, if there is one.

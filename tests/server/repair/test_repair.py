@@ -119,7 +119,13 @@ async def test_patch_holds_what_a_patch_can_and_says_what_it_cannot(
     make_repair: MakeRepair, tmp_path: Path
 ) -> None:
     """New, deleted, renamed, odd names, modes, no newline at the end; binary files and links are named."""
-    project = CALC | {"gone.txt": "bye", "old name": "same\n", "run": "#!/bin/sh\n", "plain": "x\n"}
+    project = CALC | {
+        'not "touched"\t.txt': "kept\n",
+        "gone.txt": "bye",
+        "old name": "same\n",
+        "run": "#!/bin/sh\n",
+        "plain": "x\n",
+    }
     work = """
 sed -i 's/1 - /1 + /; s/ + 1)/)/' calc.sh; printf 'no newline' > new.txt; rm gone.txt; : > empty
 mkdir -p 'd e'; mv 'old name' $'d e/qu"ote\\\\ä\\ttab'

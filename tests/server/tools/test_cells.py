@@ -7,6 +7,7 @@ from e2b.sandbox_async.commands.command import Commands
 from e2b_code_interpreter import code_interpreter_async
 
 from agent.errors import SandboxTemplateError
+from agent.sandbox.e2b import E2BProvider
 from agent.sandbox.e2b.box import E2BBox
 from support.e2b_process import E2BLocal
 
@@ -92,6 +93,16 @@ async def test_a_kernel_that_died_between_cells_is_noticed(box: E2BBox) -> None:
     await box.run_code("threading.Timer(0.05, os._exit, [1]).start()", timeout_s=60)
     await asyncio.sleep(0.5)
     assert (await box.run_code("1", timeout_s=60)).restarted
+
+
+async def test_a_kernel_that_died_between_turns_is_noticed(provider: E2BProvider, box: E2BBox) -> None:
+    """Another process, which knows nothing of earlier cells, is told by the sandbox itself, and once."""
+    await box.run_code("x = 1", timeout_s=60)
+    await box.run_command("kill -9 $(pgrep -f '[i]pykernel_launcher'); sleep 0.5", timeout_s=30)
+    later = E2BBox(await provider.connect(box.sandbox_id, 300))
+    first = await later.run_code("print('x' in globals())", timeout_s=60)
+    assert (first.stdout, first.results, first.restarted) == ("False\n", (), True)
+    assert not (await later.run_code("1", timeout_s=60)).restarted
 
 
 @pytest.mark.parametrize(

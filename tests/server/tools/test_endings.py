@@ -36,6 +36,13 @@ async def cancelled_after_output(work: Coroutine[Any, Any, Any], begun: asyncio.
         await task
 
 
+async def test_a_command_may_end_everything_called_python(box: E2BBox) -> None:
+    """What passes its output on goes by another name, and does not fill the list of processes."""
+    done = await box.run_command("pkill python; pkill python3; echo survived; ps -eo args", timeout_s=30)
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "survived")
+    assert len(done.stdout) < 4_000
+
+
 async def test_a_timeout_ends_the_whole_tree_of_a_command(box: E2BBox, handle: OwnedSandbox) -> None:
     """Said as a timeout, not as an exit code, and no child outlives it (A22)."""
     result = await box.run_command(FAMILY, timeout_s=1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.sandbox.e2b.box import OwnedSandbox
+from agent.sandbox.e2b.box import E2BBox, OwnedSandbox
 from agent.tools import Limits, file_tools
 from server.tools.conftest import CallTool
 
@@ -26,6 +26,16 @@ NAMES = [
     "$(touch /tmp/pwn)",
     "a\\b*?[c].txt",
 ]
+
+
+async def test_many_files_are_written_under_exactly_their_names(box: E2BBox) -> None:
+    """Names that a form cannot carry are no exception; a file under another name would look deleted."""
+    names = ['say "hi".txt', "tab\there", "line\nbreak", "back\\slash", "100%25", "ü", "plain", " blank "]
+    await box.write_files({f"/home/user/named/{name}": name.encode() for name in names})
+    found = await box.run_command("printf '%s\\0' *", timeout_s=30, cwd="/home/user/named")
+    assert sorted(found.stdout.split("\0")[:-1]) == sorted(names)
+    for name in names:
+        assert await box.read_file(f"/home/user/named/{name}") == name.encode()
 
 
 @pytest.mark.parametrize("name", NAMES)

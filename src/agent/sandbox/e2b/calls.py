@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import shlex
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,6 +15,7 @@ from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 from agent.errors import SandboxError, SandboxGoneError, SandboxTemplateError
 from agent.sandbox.e2b.endings import TAG, end_tree, new_tag, to_its_end
 from agent.sandbox.e2b.errors import meaning
+from agent.sandbox.e2b.inside import PROGRAM, RUN_PROGRAM
 
 PIECE_BYTES = 100_000
 """Linux takes no string of the environment longer than 128 KB, its name included."""
@@ -71,11 +71,11 @@ async def call(
     if len(packed) > MAX_REQUEST_BYTES:
         raise ValueError("too much for one call")
     pieces = [packed[at : at + PIECE_BYTES] for at in range(0, len(packed), PIECE_BYTES)]
-    envs = {TAG: new_tag(), **(variables or {})}
+    envs = {TAG: new_tag(), PROGRAM: program, **(variables or {})}
     envs |= {f"AGENT_INPUT_{number}": piece for number, piece in enumerate(pieces)}
     try:
         said = await sandbox.commands.run(
-            f"{before}\nexec python3 -I -S -c {shlex.quote(program)}",
+            f"{before}\nexec python3 -I -S -c '{RUN_PROGRAM}'",
             envs=envs,
             cwd=cwd,
             timeout=timeout_s,

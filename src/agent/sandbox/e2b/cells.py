@@ -35,6 +35,8 @@ MIME_TYPES = {
 CHART = "application/vnd.e2b.chart+json"
 """What E2B's templates tell of a matplotlib figure: kind of chart, axes, values."""
 
+RESTARTED = "application/vnd.agent.restarted"
+"""What a kernel displays before its first cell if the sandbox had another before it; as `inside/cells.py`."""
 _RESTARTED = {"ContextRestarting", "UnexpectedEndOfExecution"}
 """What the service calls the end of a cell whose kernel died."""
 _PROBE_S = 10
@@ -52,6 +54,8 @@ class Kernel:
     def __init__(self) -> None:
         self.executions = 0
         """The count of its last cell; a smaller one means that the kernel was started anew."""
+        self.told = False
+        """The kernel died in its last cell, which said so; the next one's word of that is no news."""
         self.doubtful = False
         """A cell was interrupted; whether it took that is not known."""
 
@@ -113,7 +117,12 @@ class Cell:
         duration_s = time.monotonic() - started
         error = _error(execution)
         died = error is not None and error.name in _RESTARTED
-        restarted = self._counted_back(execution) or restarted or died
+        told = [result for result in execution.results if RESTARTED in (result.extra or {})]
+        execution.results = [result for result in execution.results if result not in told]
+        # Of one that died within a cell, that cell has told.
+        told_now = bool(told) and not self._kernel.told
+        restarted = self._counted_back(execution) or restarted or died or told_now
+        self._kernel.told = died
         if died:
             self._kernel.executions = 0
         results, files = self._results(execution)

@@ -13,7 +13,7 @@ from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 from agent.errors import SandboxError, SandboxGoneError, SandboxUnreachableError
 from agent.sandbox.e2b.endings import TAG, end_tree, new_tag, to_its_end
 from agent.sandbox.e2b.errors import meaning, translated
-from agent.sandbox.e2b.inside import COMMAND
+from agent.sandbox.e2b.inside import COMMAND, PROGRAM, RUN_PROGRAM
 from agent.sandbox.e2b.streams import Streams
 from agent.sandbox.provider import OUTPUT_FOLDER, CommandResult, OutputHandler
 
@@ -25,7 +25,10 @@ _START = f"""\
 [[ -d {OUTPUT_FOLDER} ]] || mkdir -p -m 1777 {OUTPUT_FOLDER}
 set -C; {{ : > {OUTPUT_FOLDER}/.$t; }} 2> /dev/null || [[ ! -e {OUTPUT_FOLDER}/.$t ]] || exit {_RAN_ALREADY}
 set +C
-command -v python3 > /dev/null && exec python3 -I -S -c "$p" "$c" {OUTPUT_FOLDER}/$n $m
+if command -v python3 > /dev/null; then
+    export {PROGRAM}="$p" AGENT_LINE="$c"
+    exec python3 -I -S -c '{RUN_PROGRAM}' {OUTPUT_FOLDER}/$n $m
+fi
 exec bash -c "$c"
 """
 """Starts the command once, however often the request for it arrives; without Python it is not spooled."""

@@ -21,10 +21,15 @@ def _python(*names: str) -> str:
     return "\n".join(lines)
 
 
+PROGRAM = "AGENT_PROGRAM"
+"""The variable that a program's text comes in: as an argument it would stand in every list of processes."""
+RUN_PROGRAM = f'import os;exec(os.environ.pop("{PROGRAM}"))'
+"""What Python is told to run it with."""
+
 END_TREE = _text("end_tree.sh")
 """Bash that ends every process of a command; its head says which variables it needs."""
 COMMAND = _python("spool", "command")
-"""Runs a command line; arguments as those of its `main`."""
+"""Runs the command line in `AGENT_LINE`; arguments as those of its `main`."""
 TAILS = _text("tails.sh")
 """Bash that prints the tails of what an ended command printed; its head says which variables it needs."""
 CELLS = _python("spool", "cells")

@@ -9,7 +9,7 @@ import sys
 import time
 
 from agent.sandbox.e2b.inside.calls import answer
-from agent.sandbox.e2b.inside.spool import Stream, opened
+from agent.sandbox.e2b.inside.spool import Stream, named, opened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes longer to import than this program runs
@@ -25,6 +25,7 @@ def start(base: str, command: str) -> dict[str, Any]:
     if os.fork():
         return {}
     os.setsid()
+    named()
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)

@@ -20,10 +20,11 @@ from typing import Any
 
 from IPython import get_ipython
 
-from agent.sandbox.e2b.inside.spool import Stream
+from agent.sandbox.e2b.inside.spool import Stream, opened
 
 CUT = ("text/plain", "text/markdown", "text/latex")
 """Forms of a result that are of use in part; of others, too long ones are left out."""
+RESTARTED = "application/vnd.agent.restarted"
 MAX_FORM_BYTES = 7_000_000
 """Of a form that is passed on whole or not at all: an image of 5 MB as base64."""
 HALF_ERROR_CHARS = 4_000
@@ -38,6 +39,8 @@ class Cells:
         self.shell = shell
         self.current: Cell | None = None
         self.lock = threading.RLock()
+        self.publish = shell.display_pub.publish
+        self.new = True
         publish, show = shell.display_pub.publish, shell.displayhook.write_format_data
 
         def publish_bounded(data: Any, *args: Any, **more: Any) -> None:
@@ -112,6 +115,9 @@ class Cells:
     @contextlib.contextmanager
     def running(self, code: str, *measures: Any) -> Iterator[None]:
         """Take in what is printed and displayed in here as one cell's."""
+        if self.new:
+            self.new = False
+            self.tell_of_an_earlier_kernel(os.path.dirname(measures[0]))
         cell = self.current = Cell(*measures)
         self.shell.history_manager.input_hist_parsed[-1:] = [code]  # and not the call of this program
         try:
@@ -122,6 +128,15 @@ class Cells:
             with self.lock:
                 for stream in cell.streams.values():
                     stream.finish()
+
+    def tell_of_an_earlier_kernel(self, folder: str) -> None:
+        """Display a form of ours if this sandbox had a kernel before this one: what that knew is lost."""
+        mark = os.path.join(folder, ".kernel")
+        if os.path.exists(mark):
+            self.publish({RESTARTED: ""})
+        else:
+            with contextlib.suppress(OSError):
+                os.close(opened(mark))
 
     def run(self, code: str, *measures: Any) -> None:
         """Run a cell."""

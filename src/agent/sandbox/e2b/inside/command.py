@@ -13,7 +13,7 @@ import select
 import sys
 import time
 
-from agent.sandbox.e2b.inside.spool import Stream
+from agent.sandbox.e2b.inside.spool import Stream, named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes longer to import than this program runs
@@ -28,6 +28,7 @@ PATIENCE_S = 1.0
 
 def main(command: str, base: str, nonce: str, pass_bytes: str, spool_from: str) -> None:
     """Run the command to its end and exit as it did; 128 more than the signal's number where one ended it."""
+    named()
     streams = {}
     writers = []
     for number, name in ((1, "stdout"), (2, "stderr")):
@@ -121,4 +122,4 @@ def write(number: int, data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(os.environ.pop("AGENT_LINE"), *sys.argv[1:])

@@ -115,6 +115,15 @@ class Stream:
         self._pending = bytearray()
 
 
+def named() -> None:
+    """Take a name of one's own: a command that kills everything called python must not kill its own relay."""
+    try:
+        with open("/proc/self/comm", "w") as file:
+            file.write("agent-relay")
+    except OSError:
+        pass
+
+
 def opened(path: str) -> int:
     """Open a file to add to; its folder is for all, since a kernel may run as another user than commands."""
     folder = os.path.dirname(path)
