@@ -76,7 +76,7 @@ def rejected(screen: Screen, words: str) -> Decide:
         if said:
             return None
         said = True
-        screen.line(f"  Rejected: {words}", "yellow")
+        screen.line(f"  Rejected: {words}" if words else "  Rejected.", "yellow")
         return {question.id: answer(question.value, lambda _: rejection(words)) for question in questions}
 
     return decide

@@ -39,7 +39,7 @@ def _edited(screen: Screen, text: str, read: Callable[[str], Arguments]) -> Argu
         try:
             returned = click.edit(text, extension=".yaml")
         except click.ClickException as exc:
-            screen.error(f"  {exc.format_message()} VISUAL or EDITOR names another editor.")
+            screen.error(f"  {exc.format_message().rstrip('.')}. VISUAL or EDITOR names another editor.")
             return None
         if returned is None or not returned.strip():
             return None

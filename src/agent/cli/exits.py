@@ -9,7 +9,7 @@ INTERRUPTED = 130
 HELP = (
     "Exit codes: 0 passed or already green; 1 failed, rejected, no progress, budget or set-up failed, or "
     "left waiting for an answer; "
-    "2 wrong usage or settings; 3 server or sandbox failure; 130 interrupted."
+    "2 wrong usage, settings or input; 3 server or sandbox failure; 130 interrupted."
 )
 
 _GREEN = frozenset({"passed", "already_green"})

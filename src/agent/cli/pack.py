@@ -32,7 +32,13 @@ class Packed:
     left_out: dict[str, str]
     archive: bytes = b""
     """All of it as a compressed tar file, binary files too; then `project` is empty."""
-    count: int = 0
+    names: tuple[str, ...] = ()
+    """The files that are sent."""
+
+    @property
+    def count(self) -> int:
+        """How many are sent."""
+        return len(self.names)
 
     @property
     def size(self) -> int:
@@ -65,10 +71,10 @@ def pack(folder: Path, *, archived: bool = False) -> Packed:
         project, binary = texts
         if not project:
             raise PackError(f"{folder} has no text files to send.")
-        return Packed(project, _shown(left_out | binary), count=len(project))
+        return Packed(project, _shown(left_out | binary), names=tuple(project))
     if not sent:
         raise PackError(f"{folder} has no files to send.")
-    return Packed({}, _shown(left_out), _tar(folder, sent), len(sent))
+    return Packed({}, _shown(left_out), _tar(folder, sent), tuple(sent))
 
 
 def _refused(path: Path, name: str) -> str:

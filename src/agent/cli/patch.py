@@ -2,9 +2,11 @@
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 _GIT_S = 60
+_NAMED = 5
 
 
 class PatchError(Exception):
@@ -22,7 +24,7 @@ def touched(diff: str, folder: Path) -> list[str]:
         raise PatchError(f"The changes cannot be read: {_said(done)}")
     entries = done.stdout.decode("utf-8", "surrogateescape").split("\0")
     # In a repository git names files from its root, whatever folder it is asked in.
-    root = _git(folder, "rev-parse", "--show-prefix").stdout.decode("utf-8", "surrogateescape").rstrip("\n")
+    root = _prefix(folder)
     return sorted(entry.split("\t", 2)[2].removeprefix(root) for entry in entries if entry)
 
 
@@ -48,7 +50,27 @@ def apply(diff: str, folder: Path, *, force: bool = False) -> None:
         raise PatchError(f"The changes do not fit the files as they are now: {_said(done)}")
 
 
-def uncommitted(folder: Path, paths: list[str]) -> list[str]:
+def refuse_uncommitted(folder: Path, paths: Sequence[str]) -> None:
+    """Refuse a repair that is to be applied to files with uncommitted changes, before it begins.
+
+    Args:
+        folder: where the changes are to be applied.
+        paths: what is sent, and may so be changed.
+
+    Raises:
+        PatchError: git is missing, or some of the files have uncommitted changes.
+    """
+    # All of the folder is asked about: thousands of paths do not fit on a command line.
+    there = {path.removeprefix(_prefix(folder)) for path in uncommitted(folder, ["."])}
+    if changed := sorted(there & set(paths)):
+        more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
+        raise PatchError(
+            f"Nothing was sent: --apply would change {folder}, and there are uncommitted changes in "
+            f"{', '.join(changed[:_NAMED])}{more}. Commit them, leave out --apply, or give --force."
+        )
+
+
+def uncommitted(folder: Path, paths: Sequence[str]) -> list[str]:
     """Return which of the paths differ from the last commit; none outside of a repository."""
     if not paths:
         return []
@@ -57,6 +79,11 @@ def uncommitted(folder: Path, paths: list[str]) -> list[str]:
     if done.returncode != 0:
         return []
     return sorted(entry[3:].decode("utf-8", "replace") for entry in done.stdout.split(b"\0") if entry)
+
+
+def _prefix(folder: Path) -> str:
+    done = _git(folder, "rev-parse", "--show-prefix")
+    return done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
 
 
 def _git(folder: Path, *arguments: str, diff: str = "") -> subprocess.CompletedProcess[bytes]:

@@ -10,7 +10,7 @@ from agent.cli.approval import Decide, asked, automatic, left_open, rejected
 from agent.cli.follow import Follower, Left, View, open_questions, say_it_waits
 from agent.cli.jsonl import JsonView
 from agent.cli.pack import Packed, PackError, pack
-from agent.cli.patch import PatchError, apply, touched
+from agent.cli.patch import PatchError, apply, refuse_uncommitted, touched
 from agent.cli.repair_view import RepairView, show_result
 from agent.cli.screen import Screen
 from agent.cli.session import Session
@@ -45,7 +45,9 @@ def run_repair(screen: Screen, session: Session, folder: Path, options: RepairOp
     """
     try:
         packed = pack(folder, archived=options.archived)
-    except PackError as exc:
+        if options.put_back and not options.force:
+            refuse_uncommitted(folder, packed.names)
+    except (PackError, PatchError) as exc:
         screen.error(str(exc))
         return exits.USAGE
     _say_what_is_sent(screen, packed, verbose=options.verbose)
@@ -78,11 +80,11 @@ def context(model: str) -> dict[str, Any]:
     return {"model": model} if model else {}
 
 
-def decider(screen: Screen, *, yes: bool, no: str = "") -> Decide:
+def decider(screen: Screen, *, yes: bool, no: str | None = None) -> Decide:
     """Return who answers the questions: `--yes`, `--reject`, the human, or nobody without a terminal."""
     if yes:
         return automatic(screen, "--yes was given.")
-    if no:
+    if no is not None:
         return rejected(screen, no)
     return asked(screen) if screen.can_ask else left_open(screen)
 
@@ -94,6 +96,8 @@ def show_outcome(screen: Screen, outcome: Outcome, thread_id: str) -> int:
     if isinstance(outcome, Interrupted):
         return exits.FAILED
     if not isinstance(outcome, Finished):
+        if outcome.error == "InputError":  # such as a workdir that is not in the project
+            return exits.USAGE
         return exits.INTERRUPTED if outcome.status == "cancelled" else exits.PLATFORM
     status = show_result(screen, outcome)
     if _has_diff(outcome.values):

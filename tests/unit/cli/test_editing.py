@@ -45,6 +45,14 @@ def test_edited_plan_is_what_was_saved(editor: Path) -> None:
     assert plan["steps"][0]["change"] == "turn around: é"
 
 
+def test_editor_that_fails_is_told_in_sentences(editor: Path) -> None:
+    """With what names another."""
+    write(editor, "exit 1")
+    sheet = Sheet()
+    assert edited_plan(sheet, PLAN) is None
+    assert "Editing failed. VISUAL or EDITOR names another editor." in sheet.text
+
+
 def test_leaving_without_saving_goes_back_to_the_question(editor: Path) -> None:
     """Nothing was decided."""
     write(editor, "exit 0")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent.cli.pack import MAX_BYTES, PackError, pack
-from agent.cli.patch import PatchError, apply, touched, uncommitted
+from agent.cli.patch import PatchError, apply, refuse_uncommitted, touched, uncommitted
 
 DIFF = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
 
@@ -183,6 +183,21 @@ def test_apply_refuses_uncommitted_changes_unless_forced(folder: Path) -> None:
     assert (folder / "a.py").read_text() == "x = 1\ny = 1\n"
     apply("--- a/tests/test_a.py\n+++ b/tests/test_a.py\n@@ -0,0 +1 @@\n+z = 1\n", folder)
     assert (folder / "tests/test_a.py").read_text() == "z = 1\n"
+
+
+def test_uncommitted_changes_are_refused_before_anything_is_sent(folder: Path) -> None:
+    """Of files that are sent; in a subfolder of a repository, too."""
+    git(folder, "init", "-q")
+    (folder / "deep/a.py").write_text("x = 1\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "x")
+    refuse_uncommitted(folder / "deep", ["a.py"])
+    (folder / "a.py").write_text("y = 1\n")
+    refuse_uncommitted(folder / "deep", ["a.py"])
+    (folder / "deep/a.py").write_text("y = 1\n")
+    with pytest.raises(PatchError, match=r"Nothing was sent: .* in a\.py\. Commit them, .* --force"):
+        refuse_uncommitted(folder / "deep", ["a.py"])
+    refuse_uncommitted(folder / "deep", ["kept.txt"])
 
 
 def test_apply_that_does_not_fit_changes_nothing(folder: Path) -> None:

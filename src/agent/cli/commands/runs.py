@@ -34,7 +34,9 @@ def repair(
         list[str] | None,
         typer.Option(metavar="GLOB", help="Files whose change is undone; repeatable; default tests."),
     ] = None,
-    tries: Annotated[int | None, typer.Option(help="How many plans may be carried out.", min=1)] = None,
+    tries: Annotated[
+        int | None, typer.Option(help="How many plans may be carried out.", min=1, max=10)
+    ] = None,
     model: ModelOption = "",
     archive: Annotated[
         bool, typer.Option("--archive", help="Send an archive, binary files too; as over 1 MB of text.")
@@ -123,14 +125,17 @@ def resume(
     thread: ThreadArgument,
     model: ModelOption = "",
     yes: YesOption = False,
-    reject: Annotated[str, typer.Option(metavar="WORDS", help="Reject without asking, saying why.")] = "",
+    reject: Annotated[
+        str | None,
+        typer.Option(metavar="WORDS", help='Reject without asking, saying why; "" ends a repair.'),
+    ] = None,
     json: JsonOption = False,
     verbose: VerboseOption = False,
     server: ServerOption = None,
     header: HeaderOption = None,
 ) -> None:
     """Answer what a thread waits for, or watch the run that works on it."""
-    if yes and reject:
+    if yes and reject is not None:
         raise typer.BadParameter("--yes approves; give one of the two", param_hint="--reject")
 
     def work(screen: "Screen", session: "Session") -> int:
