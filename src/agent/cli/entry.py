@@ -82,7 +82,14 @@ def connected(
 
 def hint(exc: "ClientError") -> str:
     """Return what to type next after an error, where a command of ours helps."""
-    from agent.client import BusyError, NotFoundError, RefusedError, StreamLostError, UnreachableError
+    from agent.client import (
+        BusyError,
+        NotFoundError,
+        RefusedError,
+        StaleAnswerError,
+        StreamLostError,
+        UnreachableError,
+    )
 
     thread = exc.where.thread_id
     match exc:
@@ -90,6 +97,8 @@ def hint(exc: "ClientError") -> str:
             return (
                 f"`sandbox-agent resume {thread}` watches that run, `sandbox-agent cancel {thread}` stops it."
             )
+        case StaleAnswerError() if thread:
+            return f"`sandbox-agent resume {thread}` goes on with it."
         case NotFoundError():
             return "`sandbox-agent threads` lists what the server has."
         case RefusedError(status_code=401 | 403):

@@ -159,7 +159,7 @@ class Follower:
                             f"  No connection to {where}: {event.reason}. Trying again …", "yellow"
                         )
                 elif broken:
-                    self._screen.line("  The connection is back; nothing was lost.", "yellow")
+                    self._screen.line("  The connection is back.", "yellow")
                 broken = isinstance(event, Reconnecting)
                 self._view.show(event)
                 if isinstance(event, Artifact) and self._view.takes(event):
@@ -227,6 +227,12 @@ def open_questions(outcome: Outcome) -> Sequence[Interrupt]:
         case Interrupted(interrupts=questions) | Failed(pending=questions):
             return questions
     return ()
+
+
+def say_it_failed(screen: Screen, failure: Failed) -> None:
+    """Say why a run failed."""
+    name = f"{failure.error}: " if failure.error else ""
+    screen.error(f"The run failed: {name}{failure.message}")
 
 
 def say_it_waits(screen: Screen, thread_id: str) -> None:

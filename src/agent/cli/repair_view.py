@@ -1,5 +1,6 @@
 """How a repair looks on the screen: tests, plan, steps, diff."""
 
+from agent.cli.follow import say_it_failed
 from agent.cli.repair_text import diff_lines, report_lines
 from agent.cli.screen import Busy, Screen
 from agent.cli.tool_view import ToolView
@@ -47,8 +48,7 @@ class RepairView:
             case SandboxNotice():
                 self._sandbox(event)
             case Failed():
-                name = f"{event.error}: " if event.error else ""
-                self._screen.error(f"The run failed: {name}{event.message}")
+                say_it_failed(self._screen, event)
             case _:
                 return
 

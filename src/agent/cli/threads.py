@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+import typer
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -13,7 +14,7 @@ from agent.cli import exits
 from agent.cli.approval import Decide, show_question
 from agent.cli.chat import of_chat
 from agent.cli.chat_view import ChatView
-from agent.cli.follow import Follower, Left, View, say_it_waits
+from agent.cli.follow import Follower, Left, View, say_it_failed, say_it_waits
 from agent.cli.jsonl import JsonView
 from agent.cli.questions import actions
 from agent.cli.repair import GRAPH, context, show_outcome
@@ -21,9 +22,10 @@ from agent.cli.repair_text import report_lines
 from agent.cli.repair_view import RepairView, show_result
 from agent.cli.screen import Screen
 from agent.cli.session import Session
-from agent.client import Driver, Finished, Interrupt, NotFoundError, ThreadSummary
+from agent.client import Driver, Finished, Interrupt, NotFoundError, ThreadAccount, ThreadSummary
 from agent.client.decode import message_text, test_report
 
+_FORGOTTEN = "The server has forgotten this thread's state; start a new one."
 _TABLE_WIDTH = 105  # narrower, a table would cut the ids
 
 
@@ -35,12 +37,11 @@ def list_threads(
     Args:
         screen: where to write.
         session: the connection.
-        limit: how many to look at.
+        limit: how many to show at most.
         waiting: only those that wait for an answer.
         json: as objects, on the standard output.
     """
-    found = session.run(session.server.threads(limit=limit))
-    shown = [thread for thread in found if thread.pending or not waiting]
+    shown = session.run(session.server.threads(limit=limit, waiting=waiting))
     if json:
         for thread in shown:
             JsonView().write("thread", dataclasses.asdict(thread))
@@ -94,18 +95,16 @@ def show_thread(
 ) -> int:
     """Show what a thread has come to, or only its diff, ready for `git apply`; `json` gives all of it."""
     driver = _driver(session, thread_id)
-    values = session.run(driver.values())
+    account = session.run(driver.account())
+    values = account.values
     if json:
-        asked = [dataclasses.asdict(question) for question in session.run(driver.pending())]
-        fields = {"thread_id": thread_id, "graph": driver.graph, "values": values, "pending": asked}
-        JsonView().write("state", fields)
+        JsonView().write("state", _as_object(driver, account))
         return exits.OK
     if diff:
-        text = str(values.get("diff") or "")
-        screen.console.file.write(text)
-        return exits.OK if text else exits.FAILED
+        return _show_diff(screen, thread_id, account)
     screen.line(f"thread {thread_id}", "bold")
     screen.line(f"  graph    {driver.graph or 'has not run'}")
+    screen.line(f"  status   {account.status}")
     for name in ("sandbox_id", "iteration", "goal", "test_command"):
         if values.get(name):
             screen.line(f"  {name.replace('_id', ''):<8} {values[name]}")
@@ -114,12 +113,38 @@ def show_thread(
     else:
         _show_messages(screen, values.get("messages") or [])
         _show_artifacts(screen, session, driver)
-    pending = session.run(driver.pending())
-    for question in pending:
+    for question in account.pending:
         show_question(screen, question.value)
-    if pending:
+    if account.failure:
+        screen.line()
+        say_it_failed(screen, account.failure)
+    if account.forgotten:
+        screen.line(_FORGOTTEN, "yellow")
+    if account.pending:
         say_it_waits(screen, thread_id)
     return exits.OK
+
+
+def _as_object(driver: Driver, account: ThreadAccount) -> dict[str, Any]:
+    failure = account.failure
+    return {
+        "thread_id": driver.thread_id,
+        "graph": driver.graph,
+        "status": account.status,
+        "error": {"error": failure.error, "message": failure.message} if failure else None,
+        "values": account.values,
+        "pending": [dataclasses.asdict(question) for question in account.pending],
+    }
+
+
+def _show_diff(screen: Screen, thread_id: str, account: ThreadAccount) -> int:
+    text = str(account.values.get("diff") or "")
+    screen.console.file.write(text)
+    if text:
+        return exits.OK
+    why = f" {_FORGOTTEN}" if account.forgotten else ""
+    typer.echo(f"Thread {thread_id} has no diff.{why}", err=True)
+    return exits.FAILED
 
 
 def _show_repair(screen: Screen, values: dict[str, Any]) -> None:
@@ -183,10 +208,13 @@ class Resumption:
         follower = Follower(
             self._session, driver, screen=self._screen, view=self._view(driver), decide=decide
         )
-        pending = self._session.run(driver.pending())
+        account = self._session.run(driver.account())
+        if account.forgotten:
+            self._screen.error(_FORGOTTEN)
+            return exits.FAILED
         try:
-            if pending:
-                answers = decide(pending)
+            if account.pending:
+                answers = decide(account.pending)
                 if answers is None:
                     say_it_waits(self._screen, thread_id)
                     self._screen.line("  --yes approves, --reject WORDS says no.", "dim")
@@ -214,7 +242,12 @@ def cancel(screen: Screen, session: Session, thread_id: str) -> int:
     driver = _driver(session, thread_id)
     run_id = session.run(driver.running())
     if run_id is None or not session.run(driver.cancel(run_id)):
-        screen.line("No run works on this thread.")
+        if session.run(driver.pending()):
+            screen.line("No run works on this thread: it waits for an answer.")
+            no = "ends it" if driver.graph == GRAPH else "says no to it"
+            screen.line(f"`sandbox-agent resume {thread_id} --reject ''` {no}.")
+        else:
+            screen.line("No run works on this thread.")
         return exits.OK
     screen.line(f"Run {run_id} is cancelled.")
     return exits.OK

@@ -11,6 +11,7 @@
 Nothing else of this package is imported, and no environment variable is read.
 """
 
+from agent.client.account import ThreadAccount
 from agent.client.driver import Driver
 from agent.client.errors import (
     BusyError,
@@ -68,6 +69,7 @@ __all__ = [
     "StreamLostError",
     "TestReport",
     "Tests",
+    "ThreadAccount",
     "ThreadStanding",
     "ThreadSummary",
     "Token",

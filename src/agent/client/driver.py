@@ -6,6 +6,7 @@ from typing import Any
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.schema import RunCreateMetadata, StreamMode
 
+from agent.client.account import ThreadAccount, account, failed_run
 from agent.client.decode import decode, interrupts
 from agent.client.errors import BusyError, NotFoundError, StaleAnswerError, Where, explained
 from agent.client.events import (
@@ -23,6 +24,7 @@ from agent.client.files import ThreadFiles
 from agent.client.stream import RunStream, Stream
 
 STREAM_MODES: list[StreamMode] = ["messages-tuple", "custom", "updates"]
+_ELSEWHERE = "The question was answered elsewhere"
 _GOING_ON = frozenset({"pending", "running"})
 
 
@@ -117,11 +119,15 @@ class Driver:
 
         Raises:
             StaleAnswerError: an id is not among the open questions; nothing was sent.
+            BusyError: a run works on the thread: it was answered elsewhere; nothing was started.
             ClientError: as `start`.
         """
         await self._refuse_stale(answers)
-        async for event in self._run({"command": {"resume": dict(answers)}}, deadline_s):
-            yield event
+        try:
+            async for event in self._run({"command": {"resume": dict(answers)}}, deadline_s):
+                yield event
+        except BusyError as exc:
+            raise BusyError(_ELSEWHERE, self.where, "A run works on it.", exc.status_code) from exc
 
     async def join(
         self,
@@ -165,6 +171,10 @@ class Driver:
         values = state.get("values")
         return values if isinstance(values, Mapping) else {}
 
+    async def account(self) -> ThreadAccount:
+        """Return all that the server still knows of the thread, also how its newest run failed."""
+        return await account(self._client, self.where)
+
     async def running(self) -> str | None:
         """Return the id of the run that works on the thread or is next to, or None."""
         with explained(self.where):
@@ -200,6 +210,8 @@ class Driver:
     async def _refuse_stale(self, answers: Mapping[str, Any]) -> None:
         open_ids = [question.id for question in await self.pending()]
         stale = sorted(answers.keys() - set(open_ids))
+        if stale and not open_ids and await self.running():
+            raise StaleAnswerError(_ELSEWHERE, self.where, "A run works on it.")
         if not answers or stale:
             problem = f"No open question {', '.join(stale)}" if stale else "No answer was given"
             now = f"Open now: {', '.join(open_ids)}." if open_ids else "The thread waits for nothing."
@@ -263,7 +275,4 @@ class Driver:
         if failure is None:  # the stream was joined too late to see the error
             thread = await self._stream.asked(lambda: self._client.threads.get(self.thread_id))
             failure = dict(thread).get("error")
-        if isinstance(failure, Mapping):
-            name = str(failure.get("error") or "")
-            return Failed(str(failure.get("message") or name or status), name, status, waiting)
-        return Failed(str(failure or f"The run ended with status {status}."), "", status, waiting)
+        return failed_run(failure, status, waiting)

@@ -1,12 +1,14 @@
 """The connection to a LangGraph server, and its threads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 import httpx  # what langgraph-sdk is built on
 from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.schema import ThreadStatus
 
 from agent.client.driver import Driver
 from agent.client.errors import NotFoundError, Where, explained
@@ -18,6 +20,10 @@ from agent.client.standing import ThreadStanding, standing
 _CONNECT_RETRIES = 2
 # No stream is silent for longer: servers send a sign of life every 5 s. One that is, is joined again.
 _TIMEOUT = httpx.Timeout(connect=5, read=60, write=60, pool=5)
+
+# A malformed answer makes a thread's status `error`, and leaves its question open.
+_MAY_WAIT: tuple[ThreadStatus, ...] = ("interrupted", "error")
+_PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +152,7 @@ class Server:
         """Say whether anything works on a thread, or waits for a human."""
         return await standing(self._client, self.url, thread_id)
 
-    async def threads(self, *, limit: int = 20) -> Sequence[ThreadSummary]:
+    async def threads(self, *, limit: int = 20, waiting: bool = False) -> Sequence[ThreadSummary]:
         """Return the newest threads and what each waits for.
 
         Open questions are read from each thread's state: a malformed answer removes them from the thread's
@@ -154,16 +160,46 @@ class Server:
 
         Args:
             limit: how many at most.
+            waiting: only those that wait for an answer, however many newer ones do not.
         """
-        with explained(Where(self.url)):
-            found = await self._client.threads.search(limit=limit, sort_by="updated_at", sort_order="desc")
-        return [await self._summary(thread) for thread in found]
+        if not waiting:
+            return [summary async for summary in self._newest(None, limit)]
+        found: list[ThreadSummary] = []
+        for status in _MAY_WAIT:
+            found += await self._waiting(status, limit)
+        return sorted(found, key=lambda summary: summary.updated_at, reverse=True)[:limit]
+
+    async def _waiting(self, status: ThreadStatus, limit: int) -> list[ThreadSummary]:
+        found: list[ThreadSummary] = []
+        async with aclosing(self._newest(status)) as threads:
+            async for thread in threads:
+                if thread.pending:
+                    found.append(thread)
+                if len(found) == limit:
+                    break
+        return found
+
+    async def _newest(
+        self, status: ThreadStatus | None, limit: int | None = None
+    ) -> AsyncGenerator[ThreadSummary, None]:
+        done = 0
+        while limit is None or done < limit:
+            size = _PAGE if limit is None else min(_PAGE, limit - done)
+            with explained(Where(self.url)):
+                page = await self._client.threads.search(
+                    status=status, limit=size, offset=done, sort_by="updated_at", sort_order="desc"
+                )
+            for thread in page:
+                yield await self._summary(thread)
+            done += len(page)
+            if len(page) < size:
+                return
 
     async def _summary(self, thread: Mapping[str, Any]) -> ThreadSummary:
         thread_id = str(thread["thread_id"])
         metadata = thread.get("metadata") or {}
         pending: tuple[Interrupt, ...] = ()
-        if thread.get("status") in {"interrupted", "error"}:
+        if thread.get("status") in _MAY_WAIT:
             pending = await self.thread("", thread_id).pending()
         return ThreadSummary(
             thread_id,

@@ -10,6 +10,7 @@ from agent.client import (
     ClientError,
     NotFoundError,
     RefusedError,
+    StaleAnswerError,
     StreamLostError,
     UnreachableError,
 )
@@ -26,6 +27,7 @@ WHERE = Where("http://s", THREAD, "r")
         (NotFoundError("no", WHERE, "", 404), "sandbox-agent threads"),
         (RefusedError("no", WHERE, "", 401), "LANGGRAPH_API_KEY"),
         (StreamLostError("lost", WHERE, ""), f"sandbox-agent resume {THREAD}"),
+        (StaleAnswerError("elsewhere", WHERE, ""), f"sandbox-agent resume {THREAD}"),
         (UnreachableError("none", Where("http://s"), ""), "sandbox-agent serve"),
         (RefusedError("no", WHERE, "", 500), ""),
     ],

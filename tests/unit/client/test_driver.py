@@ -56,6 +56,8 @@ class FakeServer:
             return self._stream()
         if path.endswith("/state"):
             return httpx.Response(200, json=self.state)
+        if path == "/threads/t/runs":
+            return httpx.Response(200, json=[{"run_id": "r2", "status": self.run_status}])
         if path == "/threads/t":
             return httpx.Response(200, json=self.thread)
         if path == "/threads/t/runs/r1":
@@ -252,6 +254,21 @@ async def test_an_answer_to_no_open_question_is_not_sent(answers: dict[str, Any]
     with pytest.raises(StaleAnswerError, match="Open now: i"):
         [event async for event in driver(server.handle).answer(answers)]
     assert server.bodies() == []
+
+
+async def test_an_answer_to_a_question_that_was_answered_elsewhere_says_so() -> None:
+    """Whether the question is gone already, or the server refuses because of the other run."""
+    server = FakeServer()
+    server.run_status = "running"
+    with pytest.raises(StaleAnswerError, match=r"answered elsewhere .* A run works on it\."):
+        [event async for event in driver(server.handle).answer({"i": {}})]
+
+    def busy(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(409) if request.url.path.endswith("/stream") else server.handle(request)
+
+    server.state["interrupts"] = [{"id": "i", "value": 1}]
+    with pytest.raises(BusyError, match=r"answered elsewhere .* A run works on it\."):
+        [event async for event in driver(busy).answer({"i": {}})]
 
 
 async def test_deadline_leaves_the_run_alone() -> None:

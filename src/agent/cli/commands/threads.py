@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def threads(
-    limit: Annotated[int, typer.Option(help="How many of the newest to look at.", min=1, max=1000)] = 20,
+    limit: Annotated[int, typer.Option(help="How many to show, the newest first.", min=1, max=1000)] = 20,
     waiting: Annotated[bool, typer.Option("--waiting", help="Only those that wait for an answer.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Write one JSON object per thread.")] = False,
     server: ServerOption = None,
