@@ -63,7 +63,7 @@ def run_serve(screen: Screen, *, port: int, jobs: int, wanted: Collection[str], 
 
 def _refuse(port: int, *, needs_isolation: bool) -> None:
     if not is_free(port):
-        raise LocalServerError(f"Port {port} is taken. Stop what listens there, or give --port.")
+        raise LocalServerError(f"Port {port} is taken. Stop it, or give --port (PORT= with make).")
     if needs_isolation and not can_isolate():
         raise LocalServerError(
             "bubblewrap is missing or may not make namespaces, and what a model writes should not run "
