@@ -44,7 +44,7 @@ def _install() -> None:
             if pyplot is None or not isinstance(obj, pyplot.Figure):
                 return super().__call__(obj)
             try:
-                from e2b_charts import chart_figure_to_dict  # type: ignore[import-not-found,unused-ignore]
+                from e2b_charts import chart_figure_to_dict
             except ImportError:
                 return None
             try:
