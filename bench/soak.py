@@ -33,7 +33,6 @@ import httpx
 from e2b import SandboxException
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
-from langgraph_sdk.errors import APIStatusError
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
 
@@ -93,7 +92,7 @@ class Scene:
         while True:
             try:
                 status = (await self.client.runs.get(self.thread, run))["status"]
-            except APIStatusError as exc:
+            except httpx.HTTPStatusError as exc:
                 if exc.response.status_code == 404:
                     return "gone"
                 raise
@@ -258,7 +257,7 @@ async def client_loop(soak: Soak) -> None:
                 soak.counts[play.__name__] += 1
             except TimeoutError:
                 soak.wrong.append(f"{thread}: {play.__name__} did not end within 180 s")
-            except APIStatusError as exc:
+            except httpx.HTTPStatusError as exc:
                 # A killed server forgets threads; a stopped one refuses.
                 soak.counts[f"cut off [{exc.response.status_code}]"] += 1
                 if exc.response.status_code not in {404, 409, 500, 502, 503}:
@@ -320,7 +319,7 @@ async def go_on(soak: Soak) -> None:
                 before = len((await scene.state())["values"].get("messages", []))
                 async with asyncio.timeout(120):
                     status = await scene.whole([python(f"print({scene.product})")])
-            except APIStatusError as exc:
+            except httpx.HTTPStatusError as exc:
                 if exc.response.status_code == 404 and soak.killed_at:
                     soak.counts["threads forgotten"] += 1
                     return
