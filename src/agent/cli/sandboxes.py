@@ -57,10 +57,9 @@ def look_after(screen: Screen, session: Session, settings: Settings, sweep: Swee
     if not sweep.trust_server:
         _check_server(session, settings.deployment)
     reaper = _reaper(session, settings, settings.deployment)
-    end = sweep.end
     found: list[Verdict] = []
     try:
-        session.run(_collect(reaper.sweep() if end else reaper.look(), found))
+        session.run(_collect(reaper.sweep() if sweep.end else reaper.look(), found))
     except SandboxError as exc:
         screen.error(str(exc))
         return exits.PLATFORM
@@ -70,7 +69,7 @@ def look_after(screen: Screen, session: Session, settings: Settings, sweep: Swee
             _show(screen, each)
     if not found:
         screen.line(f"The deployment {settings.deployment} has no sandboxes.")
-    elif end:
+    elif sweep.end:
         screen.line(_tally(found))
     return exits.PLATFORM if any(each.fate is Fate.FAILED for each in found) else exits.OK
 

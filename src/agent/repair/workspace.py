@@ -16,8 +16,8 @@ from agent.errors import SandboxError
 from agent.repair.junit import MAX_BYTES as JUNIT_MAX_BYTES
 from agent.repair.tree import Tree, listing_command, parsed, printable
 from agent.sandbox.provider import Box, CommandResult
+from agent.tools.paths import HOME
 
-HOME = "/home/user"
 ROOT = f"{HOME}/project"
 """Where the project stands in the sandbox."""
 META = f"{HOME}/.repair"

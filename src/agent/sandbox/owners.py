@@ -27,13 +27,13 @@ class Owner:
         """Return the metadata that every sandbox of this thread carries."""
         return {"app": APP, "deployment": deployment, "graph": self.graph, "thread": self.thread}
 
+    def turn_identity(self, deployment: str) -> dict[str, str]:
+        """Return the metadata that every sandbox of this turn carries."""
+        return self.identity(deployment) | {"turn": self.turn or self.run}
+
     def metadata(self, deployment: str) -> dict[str, str]:
         """Return the metadata of a sandbox that this run makes."""
-        return self.identity(deployment) | {
-            "run": self.run,
-            "turn": self.turn or self.run,
-            "home": self.home,
-        }
+        return self.turn_identity(deployment) | {"run": self.run, "home": self.home}
 
     def owns(self, metadata: Mapping[str, str], deployment: str) -> bool:
         """Whether a sandbox with this metadata belongs to the thread."""

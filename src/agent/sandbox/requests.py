@@ -90,9 +90,7 @@ class Requests:
 
     async def _seek(self, step: Step) -> Event:
         # Of this turn only: an earlier one's may be about to be ended by the clean-up of its run.
-        owner, deployment = step.owner, await self._deployment()
-        wanted = owner.identity(deployment) | {"turn": owner.turn or owner.run}
-        async for info in self._provider.find(wanted):
+        async for info in self._provider.find(step.owner.turn_identity(await self._deployment())):
             if info.sandbox_id not in self._runs.doomed:
                 step.sandbox_id = info.sandbox_id
                 return Event.SEEN_OURS

@@ -2,12 +2,9 @@
 
 import asyncio
 import hashlib
-import uuid
 from collections.abc import Callable
 from typing import Any
 
-import httpx
-from langgraph_sdk import get_client
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -17,24 +14,17 @@ from agent.errors import InputError, SandboxError
 from agent.repair.archive import MAX_ARCHIVE_BYTES, check_archive
 from agent.repair.lasting import NAME
 from agent.repair.workspace import Workspace
-from agent.sandbox.live import box
 from agent.sandbox.manager import SandboxManager
-from agent.sandbox.owners import Owner
 from agent.server.access import for_thread, signed
-from agent.server.intake import body_of, free_thread
+from agent.server.intake import Intake, body_of, own_threads
 from agent.server.signing import signer
 from agent.settings import Settings
 
 ADDRESS_NAME = "project"
 
 
-def _own_threads() -> Any:
-    # The server's own API, without its authentication: the route's guard has asked already.
-    return get_client().threads
-
-
 def upload_routes(
-    settings: Settings, manager: SandboxManager, threads: Callable[[], Any] = _own_threads
+    settings: Settings, manager: SandboxManager, threads: Callable[[], Any] = own_threads
 ) -> list[BaseRoute]:
     """Return `POST /uploads/{thread_id}` and `PUT /uploads/{thread_id}/{name}` (signed).
 
@@ -46,6 +36,7 @@ def upload_routes(
         manager: where the thread's sandbox comes from.
         threads: called in a request; default the server's own threads.
     """
+    intake = Intake(manager, NAME, "summarize", threads)
 
     @for_thread("change")
     async def address(request: Request) -> Response:
@@ -60,7 +51,7 @@ def upload_routes(
     async def archive(request: Request) -> Response:
         """Take an archive in."""
         thread_id = request.path_params["thread_id"]
-        known = await free_thread(threads(), thread_id, NAME)
+        known = await intake.free(thread_id)
         data = await body_of(request, MAX_ARCHIVE_BYTES)
         try:
             files = await asyncio.to_thread(check_archive, data)
@@ -68,7 +59,12 @@ def upload_routes(
             raise HTTPException(422, str(exc)) from exc
         kept = {"sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data)}
         try:
-            await _take_in(threads(), manager, thread_id, known, data, kept)
+            await intake.put(
+                thread_id,
+                known.get("sandbox_id", ""),
+                lambda box: Workspace(box).put_archive(data),
+                {"project": {}, "archive": kept},
+            )
         except SandboxError as exc:
             raise HTTPException(502, f"the archive could not be put into a sandbox: {exc}") from exc
         return JSONResponse(kept | {"files": files})
@@ -77,29 +73,3 @@ def upload_routes(
         Route("/uploads/{thread_id}", address, methods=["POST"]),
         Route("/uploads/{thread_id}/{name}", archive, methods=["PUT"]),
     ]
-
-
-async def _take_in(
-    threads: Any, manager: SandboxManager, thread_id: str, known: dict[str, Any], data: bytes, kept: Any
-) -> None:
-    """Put the archive into the thread's sandbox, pause it, and write down where it is.
-
-    The next run adopts the sandbox. What was made here is ended if the thread cannot be told of it.
-    """
-    run = f"upload-{uuid.uuid4()}"
-    owner = Owner(graph=NAME, thread=thread_id, run=run, task=run)
-    # Kept, however the deployment keeps sandboxes: there is no run yet whose end could be its end.
-    policy = manager.policy.model_copy(update={"keep": "thread"})
-    acquired = await manager.acquire(owner, known.get("sandbox_id", ""), policy)
-    told = False
-    try:
-        await Workspace(box(acquired.handle)).put_archive(data)
-        values = {"project": {}, "archive": kept, "sandbox_id": acquired.sandbox_id}
-        await threads.update_state(thread_id, values, as_node="summarize")
-        told = True
-    except httpx.HTTPStatusError as exc:
-        raise HTTPException(exc.response.status_code, "a run of this thread has begun meanwhile") from exc
-    finally:
-        ours = acquired.how in {"created", "replaced"}
-        ending = policy if told or not ours else policy.model_copy(update={"keep": "run"})
-        await manager.release(owner, acquired.sandbox_id, ending)

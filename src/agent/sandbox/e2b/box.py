@@ -196,7 +196,7 @@ class E2BBox:
     async def write_files(self, files: Mapping[str, bytes]) -> None:
         """Write files in one request, making folders as needed; odd names cost a request each."""
         await self._cover(0)
-        odd = [path for path in files if _ODD.search(path)]
+        odd = {path for path in files if _ODD.search(path)}
         with translated_files(", ".join(files), IsADirectoryError):
             for path in odd:
                 # In the address, not in a form: what writes forms puts an escape in a name's place (%22).
