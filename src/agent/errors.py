@@ -14,6 +14,11 @@ AgentError
     └── SandboxForeignError     the id names a sandbox of another thread or deployment: left alone
 """
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
 
 class AgentError(RuntimeError):
     """Base of every error this package raises on purpose; its text is fit for a user to read.
@@ -65,3 +70,13 @@ class SandboxConflictError(SandboxError):
 
 class SandboxForeignError(SandboxError):
     """The id names a sandbox that belongs to another thread or deployment."""
+
+
+def problems(exc: "ValidationError", whole: str) -> str:
+    """Return what pydantic found wrong, each with where it stands.
+
+    Args:
+        exc: what it raised.
+        whole: what the value itself is called, where that is wrong.
+    """
+    return "; ".join(f"{'.'.join(map(str, each['loc'])) or whole}: {each['msg']}" for each in exc.errors())

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from agent.deployment import deployment_name
-from agent.redaction.secrets import Secrets, watched
+from agent.redaction.secrets import Secrets
 from agent.sandbox.e2b import E2BProvider
-from agent.sandbox.manager import Environment, SandboxManager
+from agent.sandbox.environment import Environment, watched
+from agent.sandbox.manager import SandboxManager
 from agent.sandbox.owners import Owner
 from agent.sandbox.policy import SandboxPolicy
 from agent.sandbox.provider import Provider

@@ -15,7 +15,7 @@ from langgraph.types import interrupt
 from pydantic import ValidationError
 
 from agent.approvals.decisions import DECISIONS, Asked, Decision, answer_model, digest
-from agent.errors import InputError
+from agent.errors import InputError, problems
 
 _EDITED = "hitl_edited_tool_calls"
 
@@ -123,13 +123,10 @@ def _answer(question: dict[str, Any], asked: Sequence[Asked]) -> list[Any]:
     try:
         answer = schema.model_validate(interrupt(question, response_schema=schema))
     except ValidationError as exc:
-        problems = "; ".join(
-            f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}" for error in exc.errors()
-        )
         expected = ", ".join(one.words() for one in asked)
         raise InputError(
-            f"that is no answer to the question ({problems}). Nothing was run and it is still open. Answer "
-            f"with {len(asked)} decision{'s' if len(asked) > 1 else ''}: {expected}"
+            f"that is no answer to the question ({problems(exc, 'answer')}). Nothing was run and it is still "
+            f"open. Answer with {len(asked)} decision{'s' if len(asked) > 1 else ''}: {expected}"
         ) from None
     decisions: list[Any] = answer.model_dump(exclude_unset=True)["decisions"]
     return decisions

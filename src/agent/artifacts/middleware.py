@@ -1,6 +1,5 @@
 """What tools return beside text, as an agent's middleware: shelved, linked, announced."""
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from agent.artifacts.shelf import Shelf
 from agent.artifacts.shelving import Entry, Shelving, links
 from agent.server.signing import signer
 from agent.settings import Settings
+from agent.tools.messages import each_message
 
 
 class ArtifactsMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -34,15 +34,7 @@ class ArtifactsMiddleware(AgentMiddleware[Any, Any, Any]):
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Any) -> ToolMessage | Command[Any]:
         """Run the tool, then move what it returned beside its text to the thread's shelf."""
         result: ToolMessage | Command[Any] = await handler(request)
-        if isinstance(result, ToolMessage):
-            return await self._shelved(result, request)
-        if isinstance(result.update, dict) and "messages" in result.update:
-            messages = [
-                await self._shelved(message, request) if isinstance(message, ToolMessage) else message
-                for message in result.update["messages"]
-            ]
-            return dataclasses.replace(result, update=result.update | {"messages": messages})
-        return result
+        return await each_message(result, lambda message: self._shelved(message, request))
 
     async def _shelved(self, message: ToolMessage, request: ToolCallRequest) -> ToolMessage:
         artifact = message.artifact

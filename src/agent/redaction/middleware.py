@@ -9,6 +9,7 @@ from langchain_core.messages import ToolMessage
 from langgraph.types import Command
 
 from agent.redaction.secrets import Pieces, Secrets
+from agent.tools.messages import each_message
 
 
 class RedactionMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -32,17 +33,9 @@ class RedactionMiddleware(AgentMiddleware[Any, Any, Any]):
             result: ToolMessage | Command[Any] = await handler(dataclasses.replace(request, runtime=runtime))
         finally:
             events.end()
-        if isinstance(result, ToolMessage):
-            return self._redacted(result)
-        if isinstance(result.update, dict) and "messages" in result.update:
-            messages = [
-                self._redacted(message) if isinstance(message, ToolMessage) else message
-                for message in result.update["messages"]
-            ]
-            return dataclasses.replace(result, update=result.update | {"messages": messages})
-        return result
+        return await each_message(result, self._redacted)
 
-    def _redacted(self, message: ToolMessage) -> ToolMessage:
+    async def _redacted(self, message: ToolMessage) -> ToolMessage:
         content, artifact = self._secrets.redacted_deeply([message.content, message.artifact])
         return message.model_copy(update={"content": content, "artifact": artifact})
 

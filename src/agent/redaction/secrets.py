@@ -6,7 +6,7 @@ Only what is known, and only as it is: a value that was encoded (base64, reverse
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -118,17 +118,3 @@ class Pieces:
         """Return what was held back, now that nothing follows."""
         rest, self._held = self._held, ""
         return self._secrets.redacted(rest)
-
-
-Environment = Callable[[Any, Sequence[str]], Awaitable[Mapping[str, str]]]
-
-
-def watched(environment: Environment, secrets: Secrets) -> Environment:
-    """Return a source of variables that lets `secrets` know each value before a sandbox gets it."""
-
-    async def watching(owner: Any, names: Sequence[str]) -> Mapping[str, str]:
-        values = await environment(owner, names)
-        secrets.remember(values)
-        return values
-
-    return watching

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from langgraph.types import interrupt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agent.errors import InputError
+from agent.errors import InputError, problems
 from agent.repair.plan import Plan
 
 ACTION = "execute_plan"
@@ -115,10 +115,9 @@ def _asked(value: dict[str, Any]) -> Answer:
     try:
         return Answer.model_validate(interrupt(value, response_schema=Answer))
     except ValidationError as exc:
-        problem = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'answer'}: {e['msg']}" for e in exc.errors())
         raise InputError(
-            f"that is no answer to the question ({problem}). Nothing was approved and it is still open: "
-            'answer with {"decisions": [{"type": "approve"}]}, '
+            f"that is no answer to the question ({problems(exc, 'answer')}). Nothing was approved and it is "
+            'still open: answer with {"decisions": [{"type": "approve"}]}, '
             '{"decisions": [{"type": "edit", "edited_action": {"name": "execute_plan", "args": <plan>}}]} or '
             '{"decisions": [{"type": "reject", "message": "what to do instead"}]}; without a message it stops'
         ) from None

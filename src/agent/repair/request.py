@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 from pydantic import ValidationError
 
-from agent.errors import InputError
+from agent.errors import InputError, problems
 from agent.repair.limits import Limits
 from agent.repair.plan import path_problem
 from agent.repair.tree import PROTECTED
@@ -111,5 +111,4 @@ def _limits(value: object) -> dict[str, Any]:
     try:
         return Limits.model_validate(value if value is not None else {}).model_dump()
     except ValidationError as exc:
-        lines = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'limits'}: {e['msg']}" for e in exc.errors())
-        raise InputError(f"`limits` cannot be used: {lines}") from None
+        raise InputError(f"`limits` cannot be used: {problems(exc, 'limits')}") from None

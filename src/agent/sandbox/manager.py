@@ -8,12 +8,13 @@ run made or checked it.
 
 import functools
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from agent.errors import SandboxError, SandboxGoneError, SandboxUnreachableError
 from agent.redaction.secrets import Secrets
+from agent.sandbox.environment import Environment
 from agent.sandbox.flights import Flights
 from agent.sandbox.lifecycle import MAX_CREATIONS, Action, Event, plan, seen
 from agent.sandbox.owners import Owner
@@ -24,10 +25,6 @@ from agent.sandbox.retries import Retries
 from agent.sandbox.runs import Runs
 
 logger = logging.getLogger(__name__)
-
-Environment = Callable[[Owner, Sequence[str]], Awaitable[Mapping[str, str]]]
-"""Returns the values of the variables that a policy names; awaited before each command, so that a value which
-changes between turns is the new one. It may look them up per thread or run."""
 
 
 @dataclass(frozen=True, slots=True)
