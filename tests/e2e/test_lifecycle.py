@@ -356,6 +356,22 @@ async def test_sweep_ends_what_deleted_and_cancelled_threads_left(
     assert asked.state.value == "paused"
 
 
+async def test_sweep_spares_what_a_later_turn_keeps(
+    client: LangGraphClient, dev: DevServer, sandboxes: E2BLocal
+) -> None:
+    """Made for a run that failed, then kept for the thread: the newest word counts."""
+    thread = await new_thread(client)
+    run = await client.runs.create(thread, "worker", input=saying([python("x = 1")], [FAIL]))
+    assert await until_over(client, thread, run["run_id"]) == "error"
+    (left,) = await boxes(sandboxes, thread)
+    assert left.metadata["keep"] == "run"
+    await client.runs.wait(thread, "worker", input=saying([python("x")]), context=KEPT)
+    code, swept = sweep(dev, sandboxes, "sweep")
+    assert code == 0
+    assert f"{left.sandbox_id}  spare  idle for" in swept
+    assert [box.sandbox_id for box in await boxes(sandboxes, thread)] == [left.sandbox_id]
+
+
 def test_sweep_refuses_a_server_of_another_deployment(dev: DevServer, sandboxes: E2BLocal) -> None:
     """There no thread is known: everything would look left behind."""
     code, words = sweep(dev, sandboxes, "sweep", deployment="production")

@@ -24,7 +24,7 @@ class _Threads:
 
     async def view(self, thread_id: str) -> ThreadView:
         found = await self._server.standing(thread_id)
-        return ThreadView(found.standing, found.since)
+        return ThreadView(found.standing, found.since, found.keeps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """How a thread stands: whether anything works on it, or waits for a human."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from langgraph_sdk.client import LangGraphClient
 
@@ -22,6 +23,8 @@ class ThreadStanding:
     standing: Standing
     since: datetime | None = None
     """When its newest checkpoint was written."""
+    keeps: str = ""
+    """The sandbox that its state keeps for the next turn; empty where none is kept."""
 
 
 async def standing(client: LangGraphClient, server: str, thread_id: str) -> ThreadStanding:
@@ -49,4 +52,12 @@ async def standing(client: LangGraphClient, server: str, thread_id: str) -> Thre
         return ThreadStanding("gone")
     written = state.get("created_at")
     since = datetime.fromisoformat(written) if written else None
-    return ThreadStanding("waiting" if state.get("interrupts") else "idle", since)
+    return ThreadStanding("waiting" if state.get("interrupts") else "idle", since, _kept(state.get("values")))
+
+
+def _kept(values: Any) -> str:
+    if not isinstance(values, Mapping):
+        return ""
+    policy = values.get("sandbox_policy")
+    keeps = isinstance(policy, Mapping) and policy.get("keep") == "thread"
+    return str(values.get("sandbox_id") or "") if keeps else ""

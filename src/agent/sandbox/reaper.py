@@ -34,6 +34,8 @@ class ThreadView:
     """`busy`: a run works or is queued. `waiting`: its state holds an unanswered question."""
     since: datetime | None = None
     """When it came to stand so, as far as its newest checkpoint says."""
+    keeps: str = ""
+    """The sandbox that its newest turn kept for the next one, whatever it was first made for."""
 
 
 class Threads(Protocol):
@@ -104,7 +106,7 @@ def verdict(sandbox: SandboxInfo, thread: ThreadView | None, now: datetime, pati
             return Verdict(sandbox, Fate.SPARE, "its thread has a run")
         case "waiting":
             return kept(thread.since or sandbox.end_at, patience.human, "its thread waits for a human")
-    if sandbox.metadata.get("keep") == "thread":
+    if sandbox.metadata.get("keep") == "thread" or thread.keeps == sandbox.sandbox_id:
         return kept(max(sandbox.end_at, thread.since or sandbox.end_at), patience.idle, "idle")
     return Verdict(sandbox, Fate.END, "its run has ended")
 
