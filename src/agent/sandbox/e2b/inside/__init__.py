@@ -5,7 +5,11 @@ in the sandbox; the Python ones need its template to have `python3`, which a cod
 """
 
 import hashlib
+import re
 from importlib import resources
+
+_IMPORTS = re.compile(rf"^from (__future__|{re.escape(__name__)}\.\w+) import (\([^)]*\)|.*)$", re.MULTILINE)
+"""Of what a program brings along itself."""
 
 
 def _text(name: str) -> str:
@@ -14,11 +18,8 @@ def _text(name: str) -> str:
 
 def _python(*names: str) -> str:
     """Return modules of this package as one program."""
-    lines = ["from __future__ import annotations"]
-    for name in names:
-        dropped = ("from __future__", f"from {__name__}.")
-        lines += [line for line in _text(f"{name}.py").splitlines() if not line.startswith(dropped)]
-    return "\n".join(lines)
+    joined = "\n".join(_IMPORTS.sub("", _text(f"{name}.py")) for name in names)
+    return f"from __future__ import annotations\n{joined}"
 
 
 PROGRAM = "AGENT_PROGRAM"
@@ -35,7 +36,7 @@ TAILS = _text("tails.sh")
 CELLS = _python("spool", "cells")
 """Hooks a kernel; run as the module `CELLS_MODULE`, which then has `cells.run` and `cells.run_async`."""
 CELLS_MODULE = f"agent_cells_{hashlib.sha256(CELLS.encode()).hexdigest()[:8]}"
-FILES = _python("spool", "calls", "files")
+FILES = _python("spool", "calls", "entries", "search", "files")
 """Works on files; the request is JSON in the environment, the answer on standard output."""
 BACKGROUND = _python("spool", "calls", "background")
 """Starts and polls commands in the background; called as `FILES` is."""
