@@ -17,7 +17,7 @@ DEPLOYMENT = "e2e"
 @pytest.fixture(scope="session")
 def sandboxes() -> Iterator[E2BLocal]:
     """The sandbox server."""
-    server = start_e2b_local(*isolation_arguments())
+    server = start_e2b_local(*isolation_arguments(), "--pool", "0")
     yield server
     server.stop()
 

@@ -31,7 +31,7 @@ RULES = [
 @pytest.fixture(scope="session")
 def e2b() -> Iterator[E2BLocal]:
     """Start one server for E2B's protocol; isolated where bubblewrap is installed."""
-    server = start_e2b_local(*isolation_arguments())
+    server = start_e2b_local(*isolation_arguments(), "--pool", "0")
     yield server
     assert server.stop() == 0
 

@@ -18,7 +18,7 @@ MakeAgent = Callable[..., Pregel[Any, Any, Any, Any]]
 @pytest.fixture(scope="session")
 def sandboxes() -> Iterator[E2BLocal]:
     """The sandbox server."""
-    server = start_e2b_local(*isolation_arguments())
+    server = start_e2b_local(*isolation_arguments(), "--pool", "0")
     yield server
     server.stop()
 

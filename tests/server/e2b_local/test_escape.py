@@ -149,7 +149,7 @@ for host, port in [("127.0.0.1", {host_port}), ("127.0.0.1", {control_port}), ("
         pass
 print([name for _, name in socket.if_nameindex()])
 """
-    assert (await shared.run_code(code)).logs.stdout == ["['lo']\n"]
+    assert "".join((await shared.run_code(code)).logs.stdout) == "['lo']\n"
 
 
 async def test_sandboxes_do_not_reach_each_other(shared: AsyncSandbox, make_sandbox: MakeSandbox) -> None:

@@ -116,7 +116,7 @@ def test_a_warm_sandbox_is_as_a_new_one(starts: list[E2BLocal]) -> None:
         assert server.warm() == 1
         with Sandbox.create(envs={"N": number}, **server.options) as sandbox:
             found = sandbox.run_code("import os; print(os.environ['N'], os.environ['E2B_SANDBOX_ID'])")
-            assert found.logs.stdout == [f"{number} {sandbox.sandbox_id}\n"]
+            assert "".join(found.logs.stdout) == f"{number} {sandbox.sandbox_id}\n"
             assert sandbox.run_code("1").execution_count == 2
     processes = {(pid, _started(pid)) for pid in descendants(server.pid)}
     assert processes

@@ -96,7 +96,7 @@ async def test_the_internet_is_there_for_the_set_up_and_then_really_cut(
 
 async def test_runs_wait_for_a_place_among_the_running() -> None:
     """Ten runs where three sandboxes may run: each gets its turn, never more than three are alive (A16)."""
-    limited = start_e2b_local(*isolation_arguments(), "--max-running", "3")
+    limited = start_e2b_local(*isolation_arguments(), "--max-running", "3", "--pool", "0")
     try:
         settings = Settings.from_env({**limited.env, "DEPLOYMENT": "limited"})
 

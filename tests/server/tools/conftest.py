@@ -22,7 +22,7 @@ from support.e2b_process import E2BLocal, isolation_arguments, start_e2b_local
 @pytest.fixture(scope="session")
 def sandboxes() -> Iterator[E2BLocal]:
     """The sandbox server."""
-    server = start_e2b_local(*isolation_arguments())
+    server = start_e2b_local(*isolation_arguments(), "--pool", "0")
     yield server
     server.stop()
 

@@ -134,7 +134,7 @@ async def test_the_environment_is_read_anew_and_kept_out_of_arguments(
     assert second.stdout.startswith("s3cret-two\n")
     assert "s3cret" not in first.stdout.split("\n", 1)[1]
     assert cell.stdout == "s3cret-three\n"
-    assert after.logs.stdout == ["None\n"]
+    assert "".join(after.logs.stdout) == "None\n"
 
 
 async def test_a_start_that_is_not_confirmed_is_asked_for_once_more(

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.redaction.secrets import Pieces, Secrets, watched
+from agent.redaction.secrets import Pieces, Secrets
+from agent.sandbox.environment import watched
 
 KNOWN = {"TOKEN": "tok-1234567890", "LONGER": "tok-1234567890-more", "ODD": 'a"b\\c\nü /?&', "SHORT": "dev"}
 SECRETS = Secrets(lambda: KNOWN)
