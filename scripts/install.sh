@@ -27,7 +27,18 @@ if ! .venv/bin/python -c '' >/dev/null 2>&1; then
     "$python" -m venv .venv || fail "$python cannot make a virtual environment. On Debian and Ubuntu: apt-get install python3-venv"
 fi
 
+pip=".venv/bin/python -m pip --quiet --disable-pip-version-check"
+
+# uv takes seconds where pip takes minutes. It does not read pip's configuration, so whoever has an index of their own,
+# and whomever uv fails, has pip.
+with_uv() {
+    ! $pip config list | grep -q '[.]index-url=' || return 1
+    $pip install --constraint constraints.txt uv || return 1
+    .venv/bin/uv pip install --quiet --python .venv/bin/python --compile-bytecode \
+        --constraint constraints.txt --editable '.[dev]'
+}
+
 echo "Installing into .venv (a minute or two the first time) …" >&2
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]' \
+with_uv >/dev/null 2>&1 || $pip install --constraint constraints.txt --editable '.[dev]' \
     || fail "the installation failed; pip's words are above. It needs a package index: check the network or pip's configuration, then run make again"
 touch .venv/installed
