@@ -148,6 +148,22 @@ async def test_turned_down_twice_then_edited_by_two(caller: LangGraphClient, min
     assert [d["type"] for d in second["decisions"]] == ["reject", "reject", "edit"]
 
 
+async def test_two_threads_at_once_keep_to_themselves(
+    caller: LangGraphClient, mind: Mind, sandboxes: E2BLocal
+) -> None:
+    """Two repairs side by side, steps overlapping: each mends its own project in its own sandbox."""
+    mind.plans = [plan(("calc.sh", f"sleep 2; {ADD[1]}"), DOUBLE)]
+    half = CALC | {"calc.sh": CALC["calc.sh"].replace(" + 1)", ")")}
+    threads = await asyncio.gather(start(caller, CALC), start(caller, half))
+    own = [sandbox.sandbox_id for thread in threads for sandbox in await alive(sandboxes, thread=thread)]
+    assert len(set(own)) == 2
+    both = await asyncio.gather(*(answer(caller, thread, APPROVE) for thread in threads))
+    assert carried_out(mind) == [1, 1, 2, 2]
+    assert [values["status"] for values in both] == ["passed", "passed"]
+    assert [values["diff"].count("\n+") for values in both] == [3, 2]
+    assert [await alive(sandboxes, thread=thread) for thread in threads] == [[], []]
+
+
 async def test_cancelled_step_is_begun_anew_and_the_ones_before_are_not(
     caller: LangGraphClient, mind: Mind, sandboxes: E2BLocal
 ) -> None:
