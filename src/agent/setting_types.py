@@ -10,6 +10,8 @@ from pydantic import AfterValidator, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from agent.scripted import SCRIPTS
+
 
 def _http_address(value: str) -> str:
     parts = urlsplit(value)
@@ -23,6 +25,8 @@ def _model_name(value: str) -> str:
     provider, colon, name = value.partition(":")
     if not (colon and provider and name):
         raise ValueError("must be `provider:name`, such as openai:gpt-5.6-luna or scripted:repair+chat")
+    if provider == "scripted" and (wrong := set(name.split("+")).difference(SCRIPTS)):
+        raise ValueError(f"there is no script {min(wrong)!r}; there are: {', '.join(SCRIPTS)}")
     return value
 
 

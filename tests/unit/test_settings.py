@@ -20,6 +20,13 @@ def test_settings_refuse_a_lease_out_of_range(value: str) -> None:
     assert str(caught.value) == f"{line} (see .env.example)"
 
 
+@pytest.mark.parametrize("name", ["scripted:nobody", "scripted:repair+nobody"])
+def test_settings_refuse_a_script_that_is_not_there(name: str) -> None:
+    """The start is stopped, not the first run; the line says which scripts there are."""
+    with pytest.raises(SettingsError, match="no script 'nobody'; there are: chat, repair"):
+        Settings.from_env({"MODEL": name})
+
+
 def test_settings_report_every_wrong_value_at_once() -> None:
     """Several wrong values give as many lines, so that one look mends them all."""
     env = {

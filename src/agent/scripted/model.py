@@ -30,11 +30,9 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
 from agent.errors import ModelError
+from agent.scripted import SCRIPTS
 from agent.scripted.conversation import Conversation
 from agent.scripted.script import Script, parse
-
-# Named here and not read from the folder: a server may ask on its event loop, where listing would block.
-SCRIPTS = ("chat", "repair")
 
 
 class ScriptedChatModel(BaseChatModel):
