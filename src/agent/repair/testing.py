@@ -15,6 +15,7 @@ State = Mapping[str, Any]
 # take no notice. xunit1, since only that names each test's file.
 _WITH_REPORT = """\
 junit="$(cd {meta} && pwd)/junit.xml"
+rm -rf "$junit"
 export PYTEST_ADDOPTS="${{PYTEST_ADDOPTS:-}} --junitxml='$junit' -o junit_family=xunit1"
 unset junit
 {command}"""
@@ -40,7 +41,6 @@ async def test(work: Workspace, state: State) -> TestReport:
     """Run the tests; a folder that is not there is red, too."""
     folder = folder_of(state)
     command = _WITH_REPORT.format(meta=posixpath.relpath(META, folder), command=state["test_command"])
-    await work.forget_junit()
     try:
         result = await work.run(command, timeout_s=policy_of(state).command_timeout_s, folder=folder)
     except NotADirectoryError:

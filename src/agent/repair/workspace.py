@@ -87,7 +87,7 @@ class Workspace:
             SandboxError: it failed.
         """
         whole = f"mkdir -p project .repair && cd project || exit 1\n{script}"
-        result = await self._box.run_command(whole, timeout_s=timeout_s, cwd=HOME)
+        result = await self._box.run_command(whole, timeout_s=timeout_s, cwd=HOME, spooled=False)
         if result.exit_code != 0:
             why = result.stderr.strip()[-500:] or f"exit code {result.exit_code}"
             raise SandboxError(f"the project's folder could not be worked on: {why}")
@@ -108,10 +108,11 @@ class Workspace:
             await self._listed(marked)
             await self._sh("xargs -0r chmod a+x -- < ../.repair/paths")
 
-    async def remove(self, paths: Iterable[str]) -> None:
+    async def remove(self, paths: Collection[str]) -> None:
         """Delete files; those that are not there are passed over."""
-        await self._listed(paths)
-        await self._sh(_FREE)
+        if paths:
+            await self._listed(paths)
+            await self._sh(_FREE)
 
     async def clear(self) -> None:
         """Empty the project's folder, and forget what an earlier run noted."""
@@ -174,10 +175,6 @@ class Workspace:
     async def drop_caches(self) -> None:
         """Delete compiled Python: it can be made to differ from its source."""
         await self._sh("find . -name __pycache__ -type d -prune -exec rm -rf {} +")
-
-    async def forget_junit(self) -> None:
-        """Delete the report of an earlier run of the tests."""
-        await self._sh("rm -rf ../.repair/junit.xml")
 
     async def junit(self) -> bytes:
         """Return the JUnit XML that the tests left; empty where there is none or it is too large to read."""

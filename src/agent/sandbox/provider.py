@@ -183,6 +183,7 @@ class Box(Protocol):
         cwd: str | None = None,
         envs: Mapping[str, str] | None = None,
         shown_bytes: int = SHOWN_BYTES,
+        spooled: bool = True,
         on_output: OutputHandler | None = None,
     ) -> CommandResult:
         """Run a command line in bash; a non-zero exit is a result.
@@ -197,6 +198,8 @@ class Box(Protocol):
             envs: variables besides those of the handle's `environment`.
             shown_bytes: how much the caller will show of it; of more than that head and tail come back, a few
                 times as much, and the whole is kept in a file in the sandbox.
+            spooled: False for a script that prints little and starts nothing in the background: it runs
+                without the program that measures output, which takes as long to start as a short script.
             on_output: called with each piece as it arrives.
         """
 

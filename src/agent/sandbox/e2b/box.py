@@ -111,6 +111,7 @@ class E2BBox:
         cwd: str | None = None,
         envs: Mapping[str, str] | None = None,
         shown_bytes: int = SHOWN_BYTES,
+        spooled: bool = True,
         on_output: OutputHandler | None = None,
     ) -> CommandResult:
         """Run a command line; its limit is enforced by the sandbox, which kills it."""
@@ -123,6 +124,7 @@ class E2BBox:
             cwd=cwd,
             variables=variables,
             shown_bytes=shown_bytes,
+            spooled=spooled,
             on_output=on_output,
         ).run()
 

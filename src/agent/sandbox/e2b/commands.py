@@ -25,13 +25,16 @@ _START = f"""\
 [[ -d {OUTPUT_FOLDER} ]] || mkdir -p -m 1777 {OUTPUT_FOLDER}
 set -C; {{ : > {OUTPUT_FOLDER}/.$t; }} 2> /dev/null || [[ ! -e {OUTPUT_FOLDER}/.$t ]] || exit {_RAN_ALREADY}
 set +C
+"""
+"""Comes first: starts the command once, however often the request for it arrives."""
+_SPOOLED = f"""\
 if command -v python3 > /dev/null; then
     export {PROGRAM}="$p" AGENT_LINE="$c"
     exec python3 -I -S -c '{RUN_PROGRAM}' {OUTPUT_FOLDER}/$n $m
 fi
-exec bash -c "$c"
 """
-"""Starts the command once, however often the request for it arrives; without Python it is not spooled."""
+"""Comes next for a command whose output may be long; without Python it is not spooled."""
+_PLAIN = 'exec bash -c "$c"\n'
 
 
 class Command:
@@ -44,6 +47,7 @@ class Command:
         cwd: the folder it starts in; None means home.
         variables: its environment, besides the sandbox's own.
         shown_bytes: how much of its output the caller shows.
+        spooled: whether the whole of long output is kept in a file.
         on_output: called with each piece of output.
     """
 
@@ -56,6 +60,7 @@ class Command:
         cwd: str | None,
         variables: Mapping[str, str],
         shown_bytes: int,
+        spooled: bool,
         on_output: OutputHandler | None,
     ) -> None:
         self._sandbox = sandbox
@@ -64,6 +69,7 @@ class Command:
         self._cwd = cwd
         self._tag = new_tag()
         self._variables = {**variables, TAG: self._tag}
+        self._spooled = spooled
         self._streams = Streams(self._tag[:8], shown_bytes, on_output)
         self._handle: AsyncCommandHandle[None] | None = None
 
@@ -153,10 +159,14 @@ class Command:
             path = f"{OUTPUT_FOLDER}/{self._tag[:8]}.sh"
             await self._sandbox.files.write(path, self._line)
             self._line = f". {path}"
-        streams = self._streams
-        measures = f"{streams.nonce} {streams.passed_bytes} {streams.spooled_from}"
-        given = {"t": self._tag, "n": self._tag[:8], "m": measures, "c": self._line, "p": COMMAND}
-        return "".join(f"{name}={shlex.quote(value)}\n" for name, value in given.items()) + _START
+        given = {"t": self._tag, "c": self._line}
+        start = _START + _PLAIN
+        if self._spooled:
+            streams = self._streams
+            measures = f"{streams.nonce} {streams.passed_bytes} {streams.spooled_from}"
+            given |= {"n": self._tag[:8], "m": measures, "p": COMMAND}
+            start = _START + _SPOOLED + _PLAIN
+        return "".join(f"{name}={shlex.quote(value)}\n" for name, value in given.items()) + start
 
     async def _ended_where_alive(self) -> bool:
         with translated():
