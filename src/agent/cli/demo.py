@@ -36,7 +36,9 @@ def run_demo(
     """
     model = demo_model(settings)
     own = settings.e2b_api_key is None
-    with LocalRun(env={"MODEL": model}, defaults={"LOG_LEVEL": "WARNING"}, own_sandboxes=own) as local:
+    defaults = {"LOG_LEVEL": "WARNING"}
+    # Its one sandbox runs commands alone: there is no use for kernels that are warm.
+    with LocalRun(env={"MODEL": model}, defaults=defaults, own_sandboxes=own, warm=0) as local:
         local.keep = keep
         try:
             _start(screen, local, model)

@@ -24,6 +24,7 @@ class LocalRun:
     Args:
         own_sandboxes: start `e2b-local`; False uses the service that the environment names.
         isolated: put its sandboxes under bubblewrap; default where that works.
+        warm: how many sandboxes it keeps ready.
         config: the langgraph.json to serve; default this project's.
         **server: how to start the LangGraph server, see `LangGraphDev`.
     """
@@ -33,6 +34,7 @@ class LocalRun:
         *,
         own_sandboxes: bool = True,
         isolated: bool | None = None,
+        warm: int = 1,
         config: Path | None = None,
         **server: Unpack[ServerOptions],
     ) -> None:
@@ -42,7 +44,9 @@ class LocalRun:
         self.keep = False
         self._config = config
         self._options = server
-        self._sandboxes = E2BLocal(self.folder, isolated=self.isolated) if own_sandboxes else None
+        self._sandboxes: E2BLocal | None = None
+        if own_sandboxes:
+            self._sandboxes = E2BLocal(self.folder, isolated=self.isolated, warm=warm)
         self._server: LangGraphDev | None = None
 
     @property

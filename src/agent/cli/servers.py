@@ -31,10 +31,11 @@ class E2BLocal(ChildProcess):
     Args:
         folder: where its log goes.
         isolated: False runs sandboxes as plain processes; for code that is known.
+        warm: how many sandboxes it keeps ready, each with a Python kernel that has started.
     """
 
-    def __init__(self, folder: Path, *, isolated: bool = True) -> None:
-        command = [program("e2b-local"), "serve", "--port", "0"]
+    def __init__(self, folder: Path, *, isolated: bool = True, warm: int = 1) -> None:
+        command = [program("e2b-local"), "serve", "--port", "0", "--pool", str(warm)]
         if not isolated:
             command.append("--no-isolation")
         super().__init__("e2b-local", command, cwd=folder, log=folder / "e2b-local.log")
