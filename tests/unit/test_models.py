@@ -33,7 +33,7 @@ def test_chat_model_names_the_missing_key() -> None:
         chat_model(Settings.from_env({}))
 
 
-@pytest.mark.parametrize("name", ["zzz", "nobody:zzz", "anthropic:claude-sonnet-4-5"])
+@pytest.mark.parametrize("name", ["zzz", "nobody:zzz", "cohere:command-a"])
 def test_chat_model_says_what_is_wrong_with_a_name(name: str) -> None:
     """An unknown provider or a missing package is one line with the name in it."""
     with pytest.raises(ModelError, match=name) as caught:

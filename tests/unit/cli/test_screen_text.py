@@ -178,7 +178,7 @@ def test_result_shows_summary_and_status() -> None:
         ({"OPENAI_API_KEY": "k"}, "scripted:repair"),
         ({"MODEL": "openai:gpt-5.6-luna"}, "scripted:repair"),
         ({"MODEL": "openai:gpt-5.6-luna", "OPENAI_API_KEY": "k"}, "openai:gpt-5.6-luna"),
-        ({"MODEL": "scripted:other"}, "scripted:other"),
+        ({"MODEL": "scripted:chat"}, "scripted:chat"),
         ({"MODEL": "anthropic:claude"}, "anthropic:claude"),
     ],
 )
