@@ -1,7 +1,9 @@
 """Serve the graphs for development, in the foreground, until Ctrl-C."""
 
+import fcntl
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,16 +41,19 @@ def run_serve(screen: Screen, *, port: int, jobs: int, wanted: Collection[str], 
         _refuse(port, needs_isolation=own and isolated)
         arguments = [f"--n-jobs-per-worker={jobs}"]
         arguments += [f"--no-{name}" for name in ("browser", "reload") if name not in wanted]
-        with LocalRun(
-            own_sandboxes=own,
-            isolated=isolated,
-            config=config,
-            state=config.parent,
-            defaults={"LOG_LEVEL": "WARNING", **variables},
-            port=port,
-            arguments=arguments,
-            attached=True,
-        ) as local:
+        with (
+            _alone_in(config.parent),
+            LocalRun(
+                own_sandboxes=own,
+                isolated=isolated,
+                config=config,
+                state=config.parent,
+                defaults={"LOG_LEVEL": "WARNING", **variables},
+                port=port,
+                arguments=arguments,
+                attached=True,
+            ) as local,
+        ):
             local.start_sandboxes()
             _introduce(screen, local, settings)
             local.start_server()
@@ -59,6 +64,26 @@ def run_serve(screen: Screen, *, port: int, jobs: int, wanted: Collection[str], 
     except LocalServerError as exc:
         screen.error(str(exc))
     return exits.PLATFORM
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Keep a second server from the same state: each would overwrite what the other has written.
+
+    Raises:
+        LocalServerError: another one serves this folder.
+    """
+    state = folder / ".langgraph_api"
+    state.mkdir(exist_ok=True)
+    with (state / "serve.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LocalServerError(
+                f"Another `sandbox-agent serve` works on {state}, and two would overwrite each other's "
+                "threads. Stop it, or serve from another checkout."
+            ) from None
+        yield
 
 
 def _refuse(port: int, *, needs_isolation: bool) -> None:
@@ -76,6 +101,9 @@ def _introduce(screen: Screen, local: LocalRun, settings: "Settings") -> None:
         screen.line(f"Sandboxes: e2b-local at {local.service['E2B_API_URL']}")
         if not local.isolated:
             screen.line("  NOT ISOLATED: what runs there can do all that you can.", "bold red")
+        screen.line("  For `sandbox-agent sandboxes` in another shell:", "dim")
+        for name, value in local.service.items():
+            screen.line(f"    export {name}={value}", "dim")
     else:
         screen.line(f"Sandboxes: {settings.e2b_api_url or 'E2B'}")
     screen.line(f"Model: {settings.model}")
