@@ -24,5 +24,5 @@ class Limits:
 
 
 def limit_of(asked_s: int | None, usual_s: int) -> int:
-    """Return a call's limit: what the model asks for, within what is allowed."""
-    return usual_s if asked_s is None else max(1, min(asked_s, usual_s))
+    """Return a call's limit: what the model asks for, within what is allowed; 0 asks for all of it."""
+    return min(asked_s, usual_s) if asked_s and asked_s > 0 else usual_s

@@ -1,6 +1,8 @@
 """Running shell commands in the sandbox, to their end or in the background."""
 
 import posixpath
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from langchain.tools import ToolRuntime
@@ -45,6 +47,8 @@ def shell_tool(limits: Limits | None = None, root: str = HOME) -> BaseTool:
             env: Environment variables for this command.
             timeout_s: A limit in seconds, shorter than the usual one.
         """
+        if wrong := _unusable(command, env):
+            return wrong, None
         box = box_of(runtime)
         usual_s = box.policy.command_timeout_s if box.policy else limits.command_timeout_s
         limit_s = limit_of(timeout_s, usual_s)
@@ -91,6 +95,8 @@ def background_tools(limits: Limits | None = None, root: str = HOME) -> list[Bas
             cwd: The folder to run it in, relative to the work folder.
             env: Environment variables for this command.
         """
+        if wrong := _unusable(command, env):
+            return wrong
         folder = posixpath.join(root, cwd)
         return started_text(await box_of(runtime).start_command(command, cwd=folder, envs=env))
 
@@ -128,3 +134,11 @@ run_command = shell_tool()
 """`run_command` in the sandbox's home folder, with the default limits."""
 start_command, poll_command, stop_command = background_tools()
 """The tools for commands in the background, with the default limits."""
+
+
+def _unusable(command: str, env: Mapping[str, str] | None) -> str | None:
+    """Return why no process can be started with these, or None."""
+    if "\0" in command or any("\0" in value for value in (env or {}).values()):
+        return "error: a command and its environment cannot hold a NUL character; write it to a file instead"
+    odd = [name for name in env or {} if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)]
+    return f"error: {odd[0]!r} is no name for an environment variable" if odd else None

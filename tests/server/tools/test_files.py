@@ -207,6 +207,21 @@ async def test_a_large_file_does_not_pass_through_the_server(
     await handle.commands.run("rm /home/user/huge.txt")
 
 
+async def test_a_pipe_is_refused_and_not_waited_for(call_tool: CallTool, handle: OwnedSandbox) -> None:
+    """Opening one would wait for its other end, which nobody holds."""
+    await handle.commands.run("mkfifo pipe")
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("read_file", {}),
+        ("write_file", {"content": "x"}),
+        ("edit_file", {"old": "x", "new": "y"}),
+        ("grep", {"pattern": "x"}),
+    ]
+    for tool, given in calls:
+        said = (await call_tool(tool, path="pipe", **given)).text
+        assert said.endswith("pipe: it is neither a file nor a folder, but a pipe, a socket or a device")
+    assert (await call_tool("delete_file", path="pipe")).text.startswith("Deleted")
+
+
 async def test_folders_are_deleted_only_on_demand(call_tool: CallTool, handle: OwnedSandbox) -> None:
     """A folder with files needs `recursive`; the work folder itself stays."""
     await handle.commands.run("mkdir -p gone/deep; touch gone/deep/x")

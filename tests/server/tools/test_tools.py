@@ -54,6 +54,13 @@ async def test_a_command_takes_folder_environment_and_limit(call_tool: CallTool)
     said = await call_tool("run_command", command="pwd; echo $COLOUR", cwd="/tmp", env={"COLOUR": "blue"})
     assert said.text == "exit_code: 0\n<stdout>\n/tmp\nblue\n</stdout>"
     assert said.artifact == {"exit_code": 0, "timed_out": False, "duration_s": said.artifact["duration_s"]}
+    for given, why in (
+        ({"command": "echo a\0b"}, "NUL character"),
+        ({"env": {"A B": "c"}}, "'A B' is no name"),
+    ):
+        refused = await call_tool("run_command", **{"command": "true", **given})
+        assert refused.text.startswith("error: ")
+        assert why in refused.text
     missing = await call_tool("run_command", command="pwd", cwd="nowhere")
     assert missing.text == "error: there is no folder /home/user/nowhere"
     late = await call_tool("run_command", command="echo a; sleep 60", timeout_s=1)

@@ -50,6 +50,14 @@ def resolved(path: str, root: str, also: list[str], of_link: bool = False) -> st
     raise PermissionError("a link leads out of the work folder")
 
 
+def openable(path: str, root: str, also: list[str]) -> str:
+    """Return where a path leads; refuse what opening would wait for, such as a pipe nobody writes to."""
+    real = resolved(path, root, also)
+    if os.path.exists(real) and kind(os.stat(real).st_mode) == "other":
+        raise OSError("it is neither a file nor a folder, but a pipe, a socket or a device")
+    return real
+
+
 def image_type(data: bytes) -> str | None:
     """Return the MIME type of an image by its first bytes."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":

@@ -14,6 +14,7 @@ from agent.sandbox.e2b.inside.entries import (
     encoded,
     image_type,
     is_text,
+    openable,
     resolved,
     told,
 )
@@ -39,7 +40,7 @@ def read(
         start: instead of lines: the byte to begin at.
         room: the most bytes of text.
     """
-    real = resolved(path, root, also)
+    real = openable(path, root, also)
     size = os.stat(real).st_size
     with open(real, "rb") as file:
         sniffed = file.read(SNIFFED_BYTES)
@@ -98,7 +99,7 @@ def lines_of(file: Any, first: int, last: int | None, room: int) -> dict[str, An
 
 def write(path: str, root: str, data: str) -> dict[str, Any]:
     """Write a file whole, making its folders."""
-    real = resolved(path, root, [])
+    real = openable(path, root, [])
     os.makedirs(os.path.dirname(real), exist_ok=True)
     content = base64.b64decode(data)
     with open(real, "wb") as file:
@@ -108,7 +109,7 @@ def write(path: str, root: str, data: str) -> dict[str, Any]:
 
 def edit(path: str, root: str, old: str, new: str, count: int) -> dict[str, Any]:
     """Replace a text that occurs exactly as often as is said."""
-    real = resolved(path, root, [])
+    real = openable(path, root, [])
     with open(real, "rb") as file:
         content = file.read()
     before, after = old.encode(), new.encode()

@@ -6,7 +6,15 @@ import os
 import re
 import stat
 
-from agent.sandbox.e2b.inside.entries import SNIFFED_BYTES, decoded, is_text, readable, resolved, told
+from agent.sandbox.e2b.inside.entries import (
+    SNIFFED_BYTES,
+    decoded,
+    is_text,
+    openable,
+    readable,
+    resolved,
+    told,
+)
 from agent.sandbox.e2b.inside.spool import whole_characters
 
 TYPE_CHECKING = False
@@ -49,7 +57,7 @@ def search(
         wanted = re.compile(pattern.encode(), re.IGNORECASE if ignore_case else 0)
     except re.error as exc:
         raise ValueError(f"the pattern is not a regular expression: {exc}") from None
-    real = resolved(path, root, also)
+    real = openable(path, root, also)
     unreadable: list[str] = []
     matches: list[dict[str, Any]] = []
     count = searched = binary = 0
