@@ -127,7 +127,8 @@ class Scene:
         elif self.soak.forgiven(self.began):
             self.soak.counts["forgotten"] += 1
         else:
-            self.soak.wrong.append(f"{self.thread}: {expected!r} expected, got {results[-1:]}")
+            story = [f"{message['type']}: {str(message['content'])[:80]}" for message in messages]
+            self.soak.wrong.append(f"{self.thread}: {expected!r} expected in the end of {story}")
         return False
 
     def remember(self) -> list[Any]:

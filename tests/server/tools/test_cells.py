@@ -60,6 +60,16 @@ plt.plot([2, 1]); plt.show()
     assert kinds == [True, "table", True]
 
 
+async def test_a_cell_whose_end_was_interrupted_takes_nothing_of_the_next(box: E2BBox) -> None:
+    """Where an interruption hits between a cell's end and its tidying up, the next one prints as ever."""
+    left_behind = "import sys, threading; kept = sys.stdout.write"
+    again = "threading.Timer(0.2, lambda: setattr(sys.stdout, 'write', kept)).start()"
+    await box.run_code(f"{left_behind}\n{again}", timeout_s=60)
+    await asyncio.sleep(0.6)
+    for n in range(2):
+        assert (await box.run_code(f"print({n})", timeout_s=60)).stdout == f"{n}\n"
+
+
 @pytest.mark.parametrize("waits", ["", "await asyncio.sleep(0)\n"])
 async def test_a_runaway_cell_is_interrupted_and_the_next_one_works(box: E2BBox, waits: str) -> None:
     """The limit is kept, variables are kept, whether or not the cell awaits something (A23)."""

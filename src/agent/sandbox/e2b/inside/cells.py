@@ -74,13 +74,17 @@ class Cells:
         try:
             yield
         finally:
-            del self.shell._tee
             for stream, write in kept:
                 stream.write = write
+            vars(self.shell).pop("_tee", None)
 
     def write(self, cell: Cell, name: str, original: Callable[[str], int], text: str) -> int:
-        """Stand in for a stream's own `write`; threads of the cell may call it at once."""
-        if not isinstance(text, str):
+        """Stand in for a stream's own `write`; threads of the cell may call it at once.
+
+        An interruption that comes at a cell's very end can leave this in place: it then stands in the way of
+        the next cell's output, and lets it pass.
+        """
+        if not isinstance(text, str) or cell is not self.current:
             return original(text)
         with self.lock:
             cell.streams[name].take(text.encode("utf-8", "replace"))
