@@ -131,13 +131,13 @@ def carried_out(mind: Mind) -> list[int]:
     return [int(told.split()[1]) for told in mind.told]
 
 
-async def test_turned_down_twice_then_edited_by_two(caller: LangGraphClient, mind: Mind) -> None:
-    """Words, words, an edit: each plan is asked about once, and a second answer changes nothing."""
-    mind.plans = [plan(ADD)]
+async def test_turned_down_twice_then_approved_by_two(caller: LangGraphClient, mind: Mind) -> None:
+    """Words, words, an approval: each plan is asked about once, and a second approval changes nothing."""
+    mind.plans = [plan(ADD), plan(ADD), plan(ADD, DOUBLE)]
     thread_id = await start(caller, CALC)
     for words in ("both, please", "I said both"):
         await answer(caller, thread_id, reject(words))
-    command = await resume(caller, thread_id, edit(plan(ADD, DOUBLE)))
+    command = await resume(caller, thread_id, APPROVE)
     # Two people decide at the same moment: the second answer finds nothing to answer.
     first, second = await asyncio.gather(
         wait(caller, thread_id, command=command), wait(caller, thread_id, command=command)
@@ -145,21 +145,25 @@ async def test_turned_down_twice_then_edited_by_two(caller: LangGraphClient, min
     assert first["status"] == second["status"] == "passed"
     assert carried_out(mind) == [1, 2]
     assert len(mind.asked) == 3
-    assert [d["type"] for d in second["decisions"]] == ["reject", "reject", "edit"]
+    assert [d["type"] for d in second["decisions"]] == ["reject", "reject", "approve"]
 
 
 async def test_two_threads_at_once_keep_to_themselves(
     caller: LangGraphClient, mind: Mind, sandboxes: E2BLocal
 ) -> None:
-    """Two repairs side by side, steps overlapping: each mends its own project in its own sandbox."""
-    mind.plans = [plan(("calc.sh", f"sleep 2; {ADD[1]}"), DOUBLE)]
+    """Side by side, one plan approved, one edited: each mends its own project in its own sandbox."""
+    slow = ("calc.sh", f"sleep 2; {ADD[1]}")
+    mind.plans = [plan(slow, DOUBLE)]
     half = CALC | {"calc.sh": CALC["calc.sh"].replace(" + 1)", ")")}
     threads = await asyncio.gather(start(caller, CALC), start(caller, half))
     own = [sandbox.sandbox_id for thread in threads for sandbox in await alive(sandboxes, thread=thread)]
     assert len(set(own)) == 2
-    both = await asyncio.gather(*(answer(caller, thread, APPROVE) for thread in threads))
-    assert carried_out(mind) == [1, 1, 2, 2]
+    both = await asyncio.gather(
+        answer(caller, threads[0], APPROVE), answer(caller, threads[1], edit(plan(slow)))
+    )
+    assert sorted(carried_out(mind)) == [1, 1, 2]
     assert [values["status"] for values in both] == ["passed", "passed"]
+    assert [[step["file"] for step in values["steps"]] for values in both] == [["calc.sh"] * 2, ["calc.sh"]]
     assert [values["diff"].count("\n+") for values in both] == [3, 2]
     assert [await alive(sandboxes, thread=thread) for thread in threads] == [[], []]
 
