@@ -40,7 +40,7 @@ class SandboxState(AgentState[Any]):
     sandbox_turn: NotRequired[Annotated[str, OmitFromInput]]
     """The run that began the turn: runs that resume it adopt what it made."""
     sandbox_loss: NotRequired[SandboxId]
-    """What was lost in this run, in words for the model; empty where nothing was."""
+    """What was lost in the newest run, in words for the model; empty where nothing was."""
 
 
 class SandboxMiddleware(AgentMiddleware[SandboxState, Any, Any]):
@@ -150,7 +150,7 @@ class SandboxMiddleware(AgentMiddleware[SandboxState, Any, Any]):
         kept = await self._manager.release(owner, sandbox_id, policy)
         event, words = ("paused", "The sandbox was paused.") if kept else ("ended", "The sandbox was ended.")
         runtime.stream_writer(notice(event, sandbox_id, words))
-        return {"sandbox_id": Overwrite(kept), "sandbox_loss": Overwrite("")}
+        return {"sandbox_id": Overwrite(kept)}
 
 
 def _brought(runtime: Any) -> bool:

@@ -217,7 +217,10 @@ def _received(socket: zmq.Socket[bytes]) -> Iterator[dict[str, Any]]:
         # Routing ids, a delimiter, a signature, then header, parent header, metadata, content. The signature
         # is not checked: whoever could reach this socket could run code as this user anyway.
         start = frames.index(_DELIMITER) + 2
-        header, parent, _metadata, content = (json.loads(frame) for frame in frames[start : start + 4])
+        # A text that holds half a character is sent as bytes that are no UTF-8.
+        header, parent, _metadata, content = (
+            json.loads(frame.decode("utf-8", "replace")) for frame in frames[start : start + 4]
+        )
         yield {
             "header": header,
             "msg_type": header["msg_type"],

@@ -99,6 +99,13 @@ async def test_cells_of_one_context_wait_for_each_other(shared: AsyncSandbox) ->
     assert ["".join(each.logs.stdout) for each in executions] == [f"in {n}\nout {n}\n" for n in range(5)]
 
 
+async def test_an_error_that_holds_half_a_character_is_told(shared: AsyncSandbox) -> None:
+    """The kernel sends it as bytes that are no UTF-8."""
+    error = (await shared.run_code("raise Exception('a\\udcffb')")).error
+    assert error is not None
+    assert (error.name, error.value) == ("Exception", "a\ufffdb")
+
+
 async def test_variables_of_sandbox_and_cell(shared: AsyncSandbox) -> None:
     """A cell sees the sandbox's variables and its own, and its own are gone afterwards."""
     read = "import os; print(os.environ.get('A'), os.environ.get('B'), os.environ.get('C'))"

@@ -60,6 +60,35 @@ plt.plot([2, 1]); plt.show()
     assert kinds == [True, "table", True]
 
 
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        "sys.stdout = None",
+        "sys.stdout.close()",
+        "sys.stdout = sys.__stdout__",
+        "sys.stderr = None; sys.stdout = io.StringIO(); sys.stdout.close()",
+    ],
+)
+async def test_a_cell_that_spoils_the_standard_streams_costs_the_next_nothing(
+    box: E2BBox, spoil: str
+) -> None:
+    """They are put back; the kernel and its variables stay."""
+    await box.run_code(f"import io, sys\nx = 6\n{spoil}", timeout_s=60)
+    after = await box.run_code("print(x + 1)\nprint('e', file=sys.stderr)\nx", timeout_s=60)
+    assert (after.stdout, after.stderr) == ("7\n", "e\n")
+    assert after.results[0].data["text/plain"] == "6"
+    assert not after.restarted
+
+
+async def test_halves_of_characters_are_shown_and_hide_nothing(box: E2BBox) -> None:
+    """In an error, the output and a result, as a name that is no UTF-8 has them."""
+    raised = await box.run_code("raise Exception('\\ud800 x')", timeout_s=60)
+    assert raised.error is not None
+    assert (raised.error.name, raised.error.value) == ("Exception", "\\ud800 x")
+    shown = await box.run_code("print('\\udcff')\n'\\ud800'", timeout_s=60)
+    assert (shown.stdout, shown.results[0].data["text/plain"]) == ("\\udcff\n", "\\ud800")
+
+
 async def test_a_cell_whose_end_was_interrupted_takes_nothing_of_the_next(box: E2BBox) -> None:
     """Where an interruption hits between a cell's end and its tidying up, the next one prints as ever."""
     left_behind = "import sys, threading; kept = sys.stdout.write"

@@ -41,6 +41,8 @@ class Cells:
         self.lock = threading.RLock()
         self.publish = shell.display_pub.publish
         self.new = True
+        self.streams = {name: getattr(sys, name) for name in ("stdout", "stderr")}
+        self.threads = {name: getattr(stream, "pub_thread", None) for name, stream in self.streams.items()}
         publish, show = shell.display_pub.publish, shell.displayhook.write_format_data
 
         def publish_bounded(data: Any, *args: Any, **more: Any) -> None:
@@ -65,7 +67,8 @@ class Cells:
         cell runs, and then puts back what was there.
         """
         kept = []
-        for name in ("stdout", "stderr"):
+        self.mend()
+        for name in self.streams:
             stream = getattr(sys, name)
             kept.append((stream, stream.write))
             cell.open_stream(name, stream.write)
@@ -77,6 +80,21 @@ class Cells:
             for stream, write in kept:
                 stream.write = write
             vars(self.shell).pop("_tee", None)
+            self.mend()
+
+    def mend(self) -> None:
+        """Put a standard stream back that a cell took away or closed: without one the kernel is of no use.
+
+        The process's own, `sys.__stdout__`, leads nowhere; programs put it back after they redirected theirs.
+        """
+        nowhere = (sys.__stdout__, sys.__stderr__)
+        for name, stream in self.streams.items():
+            if getattr(stream, "closed", False):
+                stream.pub_thread = self.threads[name]  # by which ipykernel tells
+            now = getattr(sys, name, None)
+            writes = callable(getattr(now, "write", None)) and not getattr(now, "closed", False)
+            if not writes or now in nowhere:
+                setattr(sys, name, stream)
 
     def write(self, cell: Cell, name: str, original: Callable[[str], int], text: str) -> int:
         """Stand in for a stream's own `write`; threads of the cell may call it at once.
@@ -87,7 +105,7 @@ class Cells:
         if not isinstance(text, str) or cell is not self.current:
             return original(text)
         with self.lock:
-            cell.streams[name].take(text.encode("utf-8", "replace"))
+            cell.streams[name].take(text.encode("utf-8", "backslashreplace"))
         return len(text)
 
     def system(self, line: str) -> None:
@@ -131,7 +149,9 @@ class Cells:
             self.current = None
             with self.lock:
                 for stream in cell.streams.values():
-                    stream.finish()
+                    # It may be one of the cell's own making, which fails.
+                    with contextlib.suppress(Exception):
+                        stream.finish()
 
     def tell_of_an_earlier_kernel(self, folder: str) -> None:
         """Display a form of ours if this sandbox had a kernel before this one: what that knew is lost."""
@@ -189,10 +209,10 @@ class Cell:
 
     def form(self, kind: str, value: Any) -> Any:
         """Return one form of a result: whole, head and tail, or only the mark that says what was left out."""
-        text = value if isinstance(value, str) else json.dumps(value, default=str)
-        whole = text.encode("utf-8", "replace")
+        text = sendable(value) if isinstance(value, str) else json.dumps(value, default=str)
+        whole = text.encode()
         if kind not in CUT and len(whole) <= MAX_FORM_BYTES:
-            return value
+            return text if isinstance(value, str) else value
         passed: list[bytes] = []
         name = f"result-{self.results}" + ("" if kind == "text/plain" else "." + kind.split("/")[-1])
         stream = self.stream(name, self.pass_bytes if kind in CUT else 0, passed.append)
@@ -201,8 +221,14 @@ class Cell:
         return b"".join(passed).decode("utf-8", "replace")
 
 
+def sendable(text: str) -> str:
+    """Return a text without halves of characters, such as in a name that is no UTF-8: no message carries them."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def short(text: str) -> str:
     """Return head and tail of what an exception says, which may quote all of its data."""
+    text = sendable(text)
     if len(text) <= 2 * HALF_ERROR_CHARS:
         return text
     left_out = len(text) - 2 * HALF_ERROR_CHARS
