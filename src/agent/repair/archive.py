@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Iterator
 
 from agent.errors import InputError
+from agent.repair.plan import file_and_folder, too_long
 
 MAX_ARCHIVE_BYTES = 50_000_000
 MAX_UNPACKED_BYTES = 300_000_000
@@ -23,13 +24,18 @@ def check_archive(data: bytes) -> int:
     """
     if len(data) > MAX_ARCHIVE_BYTES:
         raise InputError(f"the archive has {len(data)} bytes; at most {MAX_ARCHIVE_BYTES} can be uploaded")
-    files, room = 0, MAX_UNPACKED_BYTES
+    files: list[str] = []
+    room = MAX_UNPACKED_BYTES
     try:
         for name, size in _zipped(data) if zipfile.is_zipfile(io.BytesIO(data)) else _tarred(data):
             if name.startswith("/") or ".." in name.split("/") or "\0" in name:
                 raise InputError(f"the archive holds {name!r}, which leads out of the project")
-            files, room = files + 1, room - size
-            if room < 0 or files > MAX_FILES:
+            path = posixpath.normpath(name)
+            if problem := too_long(path):
+                raise InputError(f"the archive cannot be unpacked: {problem}")
+            files.append(path)
+            room -= size
+            if room < 0 or len(files) > MAX_FILES:
                 raise InputError(
                     f"the archive unpacks to more than {MAX_UNPACKED_BYTES} bytes or {MAX_FILES} files"
                 )
@@ -37,7 +43,9 @@ def check_archive(data: bytes) -> int:
         raise InputError(f"that is no tar or zip archive, or a broken one: {exc}") from None
     if not files:
         raise InputError("the archive is empty")
-    return files
+    if both := file_and_folder(files):
+        raise InputError(f"the archive has {both[0]!r} both as a file and as a folder, in {both[1]!r}")
+    return len(files)
 
 
 def _zipped(data: bytes) -> Iterator[tuple[str, int]]:

@@ -14,7 +14,7 @@ MAX_REJECTIONS = 5
 class Limits(BaseModel):
     """What one run may spend; the human's time does not count."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     tries: int = Field(3, ge=1, le=10, description="Plans carried out and verified.")
     steps: int = Field(40, ge=1, le=200, description="Steps carried out, over all tries.")

@@ -2,13 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.repair.tree import ignored, matches
 
 MAX_STEPS = 20
+MAX_NAME_BYTES = 255
+"""Of one part of a path, as file systems have it."""
+MAX_PATH_CHARS = 1_000
 
 
 class Step(BaseModel):
@@ -59,7 +62,25 @@ def path_problem(path: str) -> str:
     # JSON can hold half a surrogate pair, which no file name and no checkpoint can.
     if "\0" in path or any("\ud800" <= char <= "\udfff" for char in path):
         return f"{path!r} has characters that no file name can have"
+    return too_long(path)
+
+
+def too_long(path: str) -> str:
+    """Return how a path is longer than file systems take; empty where it is not."""
+    parts = path.encode("utf-8", "surrogateescape").split(b"/")
+    if max(map(len, parts)) > MAX_NAME_BYTES or len(path) > MAX_PATH_CHARS:
+        return f"{path[:60]!r}… has a name of more than {MAX_NAME_BYTES} bytes, or is too long a path"
     return ""
+
+
+def file_and_folder(paths: Collection[str]) -> tuple[str, str] | None:
+    """Return a path that is a file and a folder at once, and one of the paths in it, if there is one."""
+    known = set(paths)
+    for inner in paths:
+        for at, char in enumerate(inner):
+            if char == "/" and inner[:at] in known:
+                return inner[:at], inner
+    return None
 
 
 def _wrong(path: str, protect: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from agent.errors import InputError, problems
 from agent.repair.limits import Limits
-from agent.repair.plan import path_problem
+from agent.repair.plan import file_and_folder, path_problem
 from agent.repair.tree import PROTECTED
 
 NO_ARCHIVE = (
@@ -36,7 +36,8 @@ def checked(state: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(NO_ARCHIVE)
     for name in ("test_command", "setup_command", "goal", "workdir"):
         _checked_words(name, state.get(name))
-    workdir = (state.get("workdir") or "").removeprefix("./").rstrip("/")
+    workdir = state.get("workdir") or ""
+    workdir = workdir if workdir.startswith("/") else workdir.removeprefix("./").rstrip("/")
     workdir = "" if workdir == "." else workdir
     if workdir and (problem := path_problem(workdir)):
         raise InputError(f"`workdir`: {problem}")
@@ -71,10 +72,12 @@ def checked_project(project: object) -> dict[str, str]:
             raise InputError(f"`project` maps {path!r} to {type(text).__name__}; paths and contents are text")
         if problem := path_problem(path):
             raise InputError(f"`project` has the path {path!r}: {problem}")
-    folders = {path[:i] for path in project for i, char in enumerate(path) if char == "/"}
-    if both := sorted(folders & project.keys()):
-        inner = next(other for other in project if other.startswith(f"{both[0]}/"))
-        raise InputError(f"`project` has {both[0]!r} both as a file and as a folder, in {inner!r}")
+        if ".git" in path.split("/"):
+            raise InputError(
+                f"`project` has {path!r}, which is git's own: send the files of the project alone"
+            )
+    if both := file_and_folder(project):
+        raise InputError(f"`project` has {both[0]!r} both as a file and as a folder, in {both[1]!r}")
     size = sum(len(text.encode("utf-8", "replace")) for text in project.values())
     if size > MAX_INPUT_BYTES:
         raise InputError(

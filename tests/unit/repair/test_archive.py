@@ -56,11 +56,14 @@ def test_archive_counts_the_files_of_a_zip() -> None:
         (tar(("../a", b"x")), "leads out of the project"),
         (tar(("/etc/a", b"x")), "leads out of the project"),
         (zipped(("a/../../b", b"x")), "leads out of the project"),
+        (tar(("a", b"x"), ("a/b", b"y")), "'a' both as a file and as a folder, in 'a/b'"),
+        (zipped(("a/b", b"y"), ("a", b"x")), "'a' both as a file and as a folder, in 'a/b'"),
+        (tar(("n" * 300, b"x")), "a name of more than 255 bytes"),
         (tar(link="/etc/passwd"), "a link out of the project"),
         (tar(link="../x"), "a link out of the project"),
     ],
     # Not named by their bytes, which hold the time: the processes of a run must find the same tests.
-    ids=range(9),
+    ids=range(12),
 )
 def test_archive_is_refused_with_a_reason(data: bytes, words: str) -> None:
     """Broken, empty, or leading out of the project."""

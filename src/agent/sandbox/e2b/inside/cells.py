@@ -222,7 +222,7 @@ class Cell:
 
 
 def sendable(text: str) -> str:
-    """Return a text without halves of characters, such as in a name that is no UTF-8: no message carries them."""
+    """Return a text without halves of characters, as a name that is no UTF-8 has: no message carries them."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
