@@ -1,10 +1,11 @@
-"""What an agent says when its first sandbox cannot be had for want of a key."""
+"""What an agent says when it cannot be built, or its first sandbox cannot be had for want of a key."""
 
 import pytest
 from langchain.agents import create_agent
 
 from agent.context import Context
-from agent.errors import SandboxKeyError
+from agent.errors import SandboxKeyError, SettingsError
+from agent.graphs.code_agent import code_agent
 from agent.sandbox.middleware import SandboxMiddleware
 from agent.scripted.model import ScriptedChatModel
 from agent.settings import Settings
@@ -21,3 +22,10 @@ async def test_first_run_without_a_key_names_the_variable_and_the_way_on() -> No
     with pytest.raises(SandboxKeyError, match=r"^E2B_API_KEY is not set.*`e2b-local serve`") as caught:
         await agent.ainvoke({"messages": [("human", "hello")]}, context=Context())
     assert "\n" not in str(caught.value)
+
+
+def test_a_tool_that_is_not_there_stops_the_start() -> None:
+    """ASK_FIRST names tools of the agent; which those are is known when it is built."""
+    settings = Settings.from_env({"ASK_FIRST": "run_command,nosuch"})
+    with pytest.raises(SettingsError, match=r"no tool 'nosuch'; there are: run_python, run_command"):
+        code_agent(settings)

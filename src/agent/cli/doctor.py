@@ -21,6 +21,7 @@ from agent.cli.local_run import can_isolate
 from agent.cli.processes import LocalServerError
 from agent.cli.project import find_config
 from agent.cli.screen import Screen
+from agent.cli.serve import refuse_unknown_tools
 from agent.cli.session import Session
 from agent.client import ClientError
 
@@ -44,7 +45,12 @@ class Check:
 
 
 def run_doctor(screen: Screen, settings: "Settings", session: Session) -> int:
-    """Show what was found; exit code 1 when something is missing that every run needs."""
+    """Show what was found; exit code 1 when something is missing that every run needs.
+
+    Raises:
+        SettingsError: `ASK_FIRST` names no tool of the agent.
+    """
+    refuse_unknown_tools(settings)
     checks = list(_checks(settings, session))
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(no_wrap=True)

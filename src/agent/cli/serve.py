@@ -37,6 +37,7 @@ def run_serve(screen: Screen, *, port: int, jobs: int, wanted: Collection[str], 
         config = find_config(Path.cwd())
         variables = dotenv(config)
         settings = Settings.from_env(defaults=variables)
+        refuse_unknown_tools(settings)
         own = settings.e2b_api_key is None
         _refuse(port, needs_isolation=own and isolated)
         arguments = [f"--n-jobs-per-worker={jobs}"]
@@ -64,6 +65,18 @@ def run_serve(screen: Screen, *, port: int, jobs: int, wanted: Collection[str], 
     except LocalServerError as exc:
         screen.error(str(exc))
     return exits.PLATFORM
+
+
+def refuse_unknown_tools(settings: "Settings") -> None:
+    """Build the agent where a setting names tools of it, since the server would refuse it with a long log.
+
+    Raises:
+        SettingsError: `ASK_FIRST` names no tool of the agent.
+    """
+    if settings.ask_first:
+        from agent.graphs.code_agent import code_agent
+
+        code_agent(settings)
 
 
 @contextmanager

@@ -1,9 +1,11 @@
 """The graph `agent`: a chat agent that answers by running code in a sandbox."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from langchain.agents import AgentState, create_agent
 from langchain.agents.middleware import ModelRetryMiddleware
+from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
@@ -13,6 +15,7 @@ from agent.artifacts.images import ImagesMiddleware
 from agent.artifacts.middleware import ArtifactsMiddleware
 from agent.budget import budget
 from agent.context import Context
+from agent.errors import SettingsError
 from agent.failures import tool_errors
 from agent.models import ModelMiddleware, placeholder_model
 from agent.prompt import PromptMiddleware
@@ -40,6 +43,9 @@ def code_agent(
         checkpointer: keeps threads; the LangGraph server brings its own and refuses another.
         store: keeps charts and files; without one they are not kept, and the model is told so.
         state_schema: wins over the agent's own, such as one with another channel for `messages`.
+
+    Raises:
+        SettingsError: `ASK_FIRST` names no tool of the agent.
     """
     limits = Limits.of(settings)
     manager = sandbox_manager(settings)
@@ -49,7 +55,7 @@ def code_agent(
         tools=tools,
         # From the outside in: a tool's result passes them from the last to the first.
         middleware=[
-            ApprovalsMiddleware(tools, ask_first=settings.ask_first),
+            _approvals(tools, settings),
             *budget(settings),
             summaries(settings),
             ModelMiddleware(settings),
@@ -68,6 +74,16 @@ def code_agent(
         store=store,
         name="agent",
     ).with_config(callbacks=[RunWatch(manager)])
+
+
+def _approvals(tools: Sequence[BaseTool], settings: Settings) -> ApprovalsMiddleware:
+    names = [tool.name for tool in tools]
+    if unknown := sorted(set(settings.ask_first).difference(names)):
+        raise SettingsError(
+            f"ASK_FIRST={settings.ask_first_tools!r} cannot be used: there is no tool {unknown[0]!r}; "
+            f"there are: {', '.join(names)}"
+        )
+    return ApprovalsMiddleware(tools, ask_first=settings.ask_first)
 
 
 graph = code_agent(Settings.from_env())

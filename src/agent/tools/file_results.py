@@ -35,7 +35,9 @@ def file_text(path: str, answer: Answer, max_bytes: int) -> str:
     heading = f" path={_attribute(path)}"
     if kind == "bytes":
         heading += f' bytes="{answer["start"]}-{answer["end"]} of {size_bytes}"'
-        if answer["end"] < size_bytes:
+        if answer["start"] >= size_bytes > 0:
+            heading += f' note="nothing is there: the file has {size_bytes} bytes"'
+        elif answer["end"] < size_bytes:
             heading += f' note="go on with start_byte={answer["end"]}"'
     else:
         heading += f' lines="{answer["first"]}-{answer["last"]} of {answer["total"]}"{_note(answer)}'
@@ -43,6 +45,8 @@ def file_text(path: str, answer: Answer, max_bytes: int) -> str:
 
 
 def _note(answer: Answer) -> str:
+    if answer["total"] and not answer["text"]:
+        return f' note="nothing is there: the file has {answer["total"]} lines"'
     if answer["cut"]:
         return f' note="this line is longer than can be shown: go on with start_byte={answer["end"]}"'
     if answer["last"] < answer["total"]:

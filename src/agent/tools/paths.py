@@ -13,7 +13,7 @@ def confined(path: str, root: str, also: str | None = None) -> str:
     A shell command reaches more: the sandbox, not this check, is what protects the host.
 
     Args:
-        path: relative to the work folder, or absolute within it.
+        path: relative to the work folder, or absolute within it; `~/` is the home folder, as in a shell.
         root: the work folder.
         also: another folder that is allowed.
 
@@ -21,7 +21,8 @@ def confined(path: str, root: str, also: str | None = None) -> str:
         PermissionError: the path leaves the work folder.
         ValueError: never; a NUL byte is a PermissionError too, so that callers have one case.
     """
-    whole = posixpath.normpath(posixpath.join(root, path or "."))
+    given = HOME + path[1:] if path == "~" or path.startswith("~/") else path
+    whole = posixpath.normpath(posixpath.join(root, given or "."))
     folders = [root, also] if also else [root]
     if "\0" in path or not any(whole == one or whole.startswith(one.rstrip("/") + "/") for one in folders):
         raise PermissionError(f"{path!r} is outside the work folder {root}; use a path inside it")

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.types import Command
 
 from agent.context import Context
-from agent.errors import InputError
+from agent.errors import InputError, SettingsError
 from agent.scripted.model import ScriptedChatModel
 from server.agent.conftest import MakeAgent
 from support.alive import alive
@@ -201,5 +201,5 @@ async def test_a_tool_that_does_not_exist_cannot_ask(make_agent: MakeAgent) -> N
     """A misspelt name is an error before anything runs, not a call that nobody asks about."""
     with pytest.raises(InputError, match="'run_comand'; there are run_python, run_command"):
         await ask(make_agent(), "typo", "variable", ask_first=["run_comand"])
-    with pytest.raises(InputError, match="run_comand"):
+    with pytest.raises(SettingsError, match="run_comand"):
         make_agent(ASK_FIRST="run_comand")

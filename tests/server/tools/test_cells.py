@@ -6,9 +6,10 @@ import pytest
 from e2b.sandbox_async.commands.command import Commands
 from e2b_code_interpreter import code_interpreter_async
 
-from agent.errors import SandboxTemplateError
+from agent.errors import SandboxGoneError, SandboxTemplateError
 from agent.sandbox.e2b import E2BProvider
 from agent.sandbox.e2b.box import E2BBox
+from agent.sandbox.provider import SandboxSpec
 from support.e2b_process import E2BLocal
 
 
@@ -87,6 +88,17 @@ async def test_halves_of_characters_are_shown_and_hide_nothing(box: E2BBox) -> N
     assert (raised.error.name, raised.error.value) == ("Exception", "\\ud800 x")
     shown = await box.run_code("print('\\udcff')\n'\\ud800'", timeout_s=60)
     assert (shown.stdout, shown.results[0].data["text/plain"]) == ("\\udcff\n", "\\ud800")
+
+
+async def test_a_sandbox_that_dies_under_a_cell_is_gone(provider: E2BProvider, sandboxes: E2BLocal) -> None:
+    """The connection breaks before the service knows why: it is asked until it does."""
+    handle = await provider.create(SandboxSpec("code-interpreter-v1", 3600, {}, "dies-under-a-cell"))
+    cell = asyncio.create_task(E2BBox(handle).run_code("import time; time.sleep(30)", timeout_s=60))
+    await asyncio.sleep(1)
+    await asyncio.to_thread(sandboxes.die, handle.sandbox_id)
+    with pytest.raises(SandboxGoneError):
+        await cell
+    assert handle.gone
 
 
 async def test_a_cell_whose_end_was_interrupted_takes_nothing_of_the_next(box: E2BBox) -> None:

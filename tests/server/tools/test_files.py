@@ -207,6 +207,18 @@ async def test_a_large_file_does_not_pass_through_the_server(
     await handle.commands.run("rm /home/user/huge.txt")
 
 
+async def test_what_lies_behind_the_end_is_not_made_up(call_tool: CallTool, handle: OwnedSandbox) -> None:
+    """A page behind the end says how long the file is, and not to begin again; ~ is the home folder."""
+    await handle.files.write("/home/user/short.txt", "a\nb\n")
+    for given, note in (
+        ({"start_line": 10}, "the file has 2 lines"),
+        ({"start_line": 2, "end_line": 1}, "the file has 2 lines"),
+        ({"start_byte": 99}, "the file has 4 bytes"),
+    ):
+        said = (await call_tool("read_file", path="~/short.txt", **given)).text
+        assert f'note="nothing is there: {note}"' in said
+
+
 async def test_a_pipe_is_refused_and_not_waited_for(call_tool: CallTool, handle: OwnedSandbox) -> None:
     """Opening one would wait for its other end, which nobody holds."""
     await handle.commands.run("mkfifo pipe")

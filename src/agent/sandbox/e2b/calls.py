@@ -13,7 +13,7 @@ from e2b.exceptions import SandboxNotRunningException, SandboxUnreachableExcepti
 from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 
 from agent.errors import SandboxError, SandboxGoneError, SandboxTemplateError
-from agent.sandbox.e2b.endings import TAG, end_tree, new_tag, to_its_end
+from agent.sandbox.e2b.endings import TAG, certain, end_tree, new_tag, to_its_end
 from agent.sandbox.e2b.errors import meaning
 from agent.sandbox.e2b.inside import PROGRAM, RUN_PROGRAM
 
@@ -94,13 +94,13 @@ async def call(
             raise NotADirectoryError(f"there is no folder {cwd}") from exc
         raise meaning(exc) from exc
     except (SandboxNotRunningException, SandboxUnreachableException) as exc:
-        raise meaning(exc) from exc
+        raise await certain(sandbox, meaning(exc)) from exc
     except TimeoutException as exc:
         raise TimeoutError(f"this took longer than {timeout_s:g} s and was stopped") from exc
     except ValueError as exc:
         raise SandboxError("the sandbox gave an answer that is not one") from exc
     except Exception as exc:
-        raise meaning(exc) from exc
+        raise await certain(sandbox, meaning(exc)) from exc
     if "error" in answer:
         raise _ERRORS.get(answer["error"], OSError)(answer["message"])
     result: dict[str, Any] = answer["result"]

@@ -15,6 +15,7 @@ from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 from e2b_code_interpreter.models import Execution, Result
 
 from agent.errors import SandboxError, SandboxTemplateError, SandboxUnreachableError
+from agent.sandbox.e2b.endings import certain
 from agent.sandbox.e2b.errors import meaning, translated
 from agent.sandbox.e2b.inside import CELLS, CELLS_MODULE, TAILS
 from agent.sandbox.e2b.streams import Streams
@@ -113,7 +114,7 @@ class Cell:
         except NotFoundException as exc:
             raise SandboxTemplateError(f"the sandbox has no Python kernel: {exc}") from exc
         except Exception as exc:
-            raise meaning(exc) from exc
+            raise await certain(self._sandbox, meaning(exc)) from exc
         duration_s = time.monotonic() - started
         error = _error(execution)
         died = error is not None and error.name in _RESTARTED
@@ -169,7 +170,7 @@ class Cell:
         except TimeoutException as exc:
             raise await self._explained(exc) from exc
         except Exception as exc:
-            raise meaning(exc) from exc
+            raise await certain(self._sandbox, meaning(exc)) from exc
         return True
 
     def _counted_back(self, execution: Execution) -> bool:

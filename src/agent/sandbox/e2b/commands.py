@@ -11,7 +11,7 @@ from e2b.exceptions import SandboxNotRunningException, SandboxUnreachableExcepti
 from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 
 from agent.errors import SandboxError, SandboxGoneError, SandboxUnreachableError
-from agent.sandbox.e2b.endings import TAG, end_tree, new_tag, to_its_end
+from agent.sandbox.e2b.endings import TAG, certain, end_tree, new_tag, to_its_end
 from agent.sandbox.e2b.errors import meaning, translated
 from agent.sandbox.e2b.inside import COMMAND, PROGRAM, RUN_PROGRAM
 from agent.sandbox.e2b.streams import Streams
@@ -99,7 +99,7 @@ class Command:
             raise meaning(exc) from exc
         except Exception as exc:
             if "without an end event" not in str(exc):
-                raise meaning(exc) from exc
+                raise await certain(self._sandbox, meaning(exc)) from exc
             await end_tree(self._sandbox, self._tag, self._pid, self._streams)
         stdout, stderr, spooled = self._streams.end()
         return CommandResult(

@@ -8,7 +8,7 @@ from typing import Any
 
 from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 
-from agent.errors import SandboxError, SandboxGoneError
+from agent.errors import SandboxError, SandboxGoneError, SandboxUnreachableError
 from agent.sandbox.e2b.errors import translated
 from agent.sandbox.e2b.inside import END_TREE, TAILS
 from agent.sandbox.e2b.streams import Streams
@@ -20,6 +20,8 @@ TAG = "AGENT_COMMAND"
 
 _LIMIT_S = 15
 """Of the request that ends a command's processes; within the margin that every lease keeps."""
+_ASKED_AGAIN_S = (0.0, 0.2, 0.5)
+"""Pauses before each question whether a sandbox still lives."""
 _PATIENCE = 10
 """How long a command is waited for that may only be starting, in tenths of a second."""
 
@@ -63,6 +65,25 @@ async def end_tree(sandbox: AsyncSandbox, tag: str, pid: int | None, streams: St
         logger.warning("a command in sandbox %s may still be running: %s", sandbox.sandbox_id, exc)
         return False
     return True
+
+
+async def certain(sandbox: AsyncSandbox, said: SandboxError) -> SandboxError:
+    """Return what a broken request means: asked, the service may say that the sandbox is gone.
+
+    With `get_info`, which wakes no paused sandbox; several times, since a service learns of a death after
+    the connections into the sandbox do.
+    """
+    if isinstance(said, SandboxUnreachableError):
+        for pause_s in _ASKED_AGAIN_S:
+            await asyncio.sleep(pause_s)
+            try:
+                with translated():
+                    await sandbox.get_info()
+            except SandboxGoneError as gone:
+                return gone
+            except SandboxError:
+                return said
+    return said
 
 
 async def to_its_end(work: Coroutine[Any, Any, Any]) -> None:
