@@ -12,6 +12,7 @@ from langchain_core.messages import ToolMessage
 from langgraph.types import Command
 
 from agent.sandbox.provider import OutputHandler
+from agent.tools.messages import each_message
 
 INTERVAL_S = 0.25
 """Output is collected for so long: a client is sent a few events a second, however fast a program prints."""
@@ -91,6 +92,13 @@ class ToolEventsMiddleware(AgentMiddleware[Any, Any, Any]):
         common = {"type": "tool", "name": call["name"], "tool_call_id": call["id"]}
         writer = request.runtime.stream_writer
         writer(common | {"event": "start", "args": call["args"]})
-        result: ToolMessage | Command[Any] = await handler(request)
-        writer(common | {"event": "end", "text": result.text if isinstance(result, ToolMessage) else ""})
+        said: list[str] = []
+
+        async def heard(message: ToolMessage) -> ToolMessage:
+            said.append(message.text)
+            return message
+
+        # Also what comes with an update of state: of a sandbox that was made or replaced for this call.
+        result: ToolMessage | Command[Any] = await each_message(await handler(request), heard)
+        writer(common | {"event": "end", "text": "\n".join(said)})
         return result

@@ -96,7 +96,8 @@ def blocks(parts: Sequence[Part], max_bytes: int) -> list[str]:
     rooms = shares([size(text) for text in texts], max(max_bytes - sum(frames), 0))
     said = []
     for part, text, room in zip(parts, texts, rooms, strict=True):
-        said.append(block(part.tag, text, room, part.attributes))
+        if text or not part.spooled:
+            said.append(block(part.tag, text, room, part.attributes))
         cut = size(text) > room or (part.spooled and part.spooled.left_out)
         if cut or (part.spooled and part.spooled.goes_on):
             said.append(_whereabouts(part))
