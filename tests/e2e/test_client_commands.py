@@ -46,10 +46,15 @@ def shop(tmp_path: Path) -> Path:
     """A committed copy of the broken shop."""
     folder = tmp_path / "shop"
     shutil.copytree(SHOP, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    commit(folder)
+    return folder
+
+
+def commit(folder: Path) -> None:
+    """Make a folder the root of a repository with all that is in it."""
     identity = ["-c", "user.name=test", "-c", "user.email=test@example.com"]
     for command in (["init", "-q"], ["add", "-A"], [*identity, "commit", "-qm", "Broken"]):
         subprocess.run(["git", *command], cwd=folder, check=True)
-    return folder
 
 
 def run(env: dict[str, str], *arguments: str, input: str = "") -> subprocess.CompletedProcess[str]:
@@ -129,7 +134,12 @@ async def test_repair_loses_and_repeats_nothing_whatever_breaks(
 
 
 def test_repair_json_writes_objects_alone(env: dict[str, str], shop: Path) -> None:
-    """Each line is an object with its kind; words for people are on the standard error."""
+    """Each line is an object with its kind; words for people are on the standard error.
+
+    The folder is a part of a repository, whose other files are not sent and not changed.
+    """
+    shutil.rmtree(shop / ".git")
+    commit(shop.parent)
     done = run(env, "repair", str(shop), "--yes", "--json", "--apply")
     assert done.returncode == 0, done.stderr
     events: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
