@@ -90,6 +90,9 @@ def test_repair_left_at_the_plan_is_finished_by_another_process(env: dict[str, s
     finished = run(env, "resume", thread, "--yes")
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert "✓ 14 passed" in finished.stdout
+    refused = run(env, "chat", "hello", "--thread", thread)
+    assert refused.returncode == 2
+    assert "belongs to the graph plan_execute" in refused.stdout
     diff = run(env, "show", thread, "--diff").stdout
     subprocess.run(["git", "apply", "--check", "-"], cwd=shop, input=diff, text=True, check=True)
     assert thread not in run(env, "threads", "--waiting").stdout

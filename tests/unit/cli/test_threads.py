@@ -1,12 +1,9 @@
 """The commands that look after threads, against a scripted server."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
-from langgraph_sdk.client import LangGraphClient
 
 from agent.cli import exits
 from agent.cli.approval import left_open
@@ -15,50 +12,7 @@ from agent.cli.session import Session
 from agent.cli.threads import Resumption, cancel, list_threads, show_thread
 from agent.client import Failed
 from support.sheet import Sheet
-
-QUESTION = {"id": "i", "value": {"ask": 1}}
-
-
-class FakeServer:
-    """Mirrors the routes that tell of threads."""
-
-    def __init__(self) -> None:
-        self.thread: dict[str, Any] = {"status": "idle", "metadata": {"graph_id": "plan_execute"}}
-        self.state: dict[str, Any] = {"values": {}, "interrupts": [], "created_at": None, "tasks": []}
-        self.runs: list[dict[str, Any]] = []
-        self.listed: list[dict[str, Any]] = []
-        self.waiting: set[str] = set()
-
-    def handle(self, request: httpx.Request) -> httpx.Response:
-        """Answer one request."""
-        path = request.url.path
-        if path == "/threads/search":
-            return httpx.Response(200, json=self._search(json.loads(request.content)))
-        if path.endswith("/state"):
-            asks = path.split("/")[2] in self.waiting
-            return httpx.Response(200, json=self.state | ({"interrupts": [QUESTION]} if asks else {}))
-        return httpx.Response(200, json=self.runs if path.endswith("/runs") else self.thread)
-
-    def _search(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
-        newest = sorted(self.listed, key=lambda thread: str(thread["updated_at"]), reverse=True)
-        fit = [thread for thread in newest if asked.get("status") in {None, thread["status"]}]
-        start = asked.get("offset", 0)
-        return fit[start : start + asked["limit"]]
-
-
-@pytest.fixture
-def server() -> FakeServer:
-    """What the server says."""
-    return FakeServer()
-
-
-@pytest.fixture
-def session(server: FakeServer) -> Iterator[Session]:
-    """A connection to it."""
-    with Session("http://fake") as session:
-        http = httpx.AsyncClient(transport=httpx.MockTransport(server.handle), base_url="http://fake")
-        session.server._client = LangGraphClient(http)
-        yield session
+from support.thread_server import FakeServer
 
 
 def test_show_says_why_the_last_run_failed(server: FakeServer, session: Session) -> None:
