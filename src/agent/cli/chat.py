@@ -81,7 +81,8 @@ class Chat:
         thread = driver.thread_id
         self._screen.error(
             f"Nothing was said: thread {thread} belongs to the graph {driver.graph}, and chat talks to "
-            f"{GRAPH}. `sandbox-agent show {thread}` shows it, `sandbox-agent resume {thread}` goes on with it."
+            f"{GRAPH}. `sandbox-agent show {thread}` shows it, "
+            f"`sandbox-agent resume {thread}` goes on with it."
         )
 
     def _settled(self, driver: Driver) -> bool:

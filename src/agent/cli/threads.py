@@ -38,7 +38,7 @@ def list_threads(
         screen: where to write.
         session: the connection.
         limit: how many to show at most.
-        waiting: only those that wait for an answer.
+        waiting: only those that wait for an answer, and those of which that cannot be read.
         json: as objects, on the standard output.
     """
     shown = session.run(session.server.threads(limit=limit, waiting=waiting))
@@ -74,8 +74,10 @@ def _blocks(threads: Sequence[ThreadSummary]) -> Group:
 
 def _row(thread: ThreadSummary) -> tuple[Text, str, Text]:
     style = {"error": "red", "interrupted": "yellow", "busy": "cyan"}.get(thread.status, "")
-    asked = ", ".join(_asks(question) for question in thread.pending)
-    return Text(thread.status, style), _local_time(thread.updated_at), Text(asked, "yellow")
+    waits = Text(", ".join(_asks(question) for question in thread.pending), "yellow")
+    if thread.problem:
+        waits = Text(f"cannot be read: {thread.problem}", "red")
+    return Text(thread.status, style), _local_time(thread.updated_at), waits
 
 
 def _asks(question: Interrupt) -> str:

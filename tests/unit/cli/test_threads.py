@@ -90,6 +90,28 @@ def test_waiting_threads_are_found_behind_newer_ones(server: FakeServer, session
     assert "idle" not in sheet.text
 
 
+@pytest.mark.parametrize("waiting", [False, True])
+def test_thread_that_cannot_be_read_is_listed_as_such(
+    server: FakeServer, session: Session, capsys: pytest.CaptureFixture[str], waiting: bool
+) -> None:
+    """With the server's reason; it may wait, and it takes no other thread's place."""
+    server.listed = [
+        {"thread_id": name, "status": "error", "updated_at": f"2026-01-01T00:0{minute}:00+00:00"}
+        for minute, name in enumerate(("asks", "broken", "broken-too"))
+    ]
+    server.waiting, server.unreadable = {"asks"}, {"broken", "broken-too"}
+    limit = 1 if waiting else 3
+    sheet = Sheet()
+    assert list_threads(sheet, session, limit=limit, waiting=waiting) == exits.OK
+    lines = {line.split()[0]: line for line in sheet.text.splitlines()[1:]}
+    assert list(lines) == ["broken-too", "asks"] if waiting else ["broken-too", "broken", "asks"]
+    assert "cannot be read: Unexpected message type: 'nobody' [400]" in lines["broken-too"]
+    assert "an answer" in lines["asks"]
+    list_threads(sheet, session, limit=limit, waiting=waiting, json=True)
+    newest, *_, oldest = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (newest["problem"], oldest["problem"]) == ("Unexpected message type: 'nobody' [400]", "")
+
+
 def test_run_whose_input_was_wrong_ends_as_wrong_usage() -> None:
     """Such as a workdir that the project does not have; other failures are the platform's."""
     assert show_outcome(Sheet(), Failed("no such workdir", "InputError"), "t") == exits.USAGE
