@@ -93,6 +93,9 @@ def test_repair_left_at_the_plan_is_finished_by_another_process(env: dict[str, s
     refused = run(env, "chat", "hello", "--thread", thread)
     assert refused.returncode == 2
     assert "belongs to the graph plan_execute" in refused.stdout
+    late = run(env, "resume", thread, "--reject", "too late")
+    assert late.returncode == 2
+    assert f"Nothing waits for an answer on thread {thread}" in late.stdout
     diff = run(env, "show", thread, "--diff").stdout
     subprocess.run(["git", "apply", "--check", "-"], cwd=shop, input=diff, text=True, check=True)
     assert thread not in run(env, "threads", "--waiting").stdout

@@ -15,6 +15,7 @@ class FakeServer:
         self.thread: dict[str, Any] = {"status": "idle", "metadata": {"graph_id": "plan_execute"}}
         self.state: dict[str, Any] = {"values": {}, "interrupts": [], "created_at": None, "tasks": []}
         self.runs: list[dict[str, Any]] = []
+        self.run: dict[str, Any] = {}
         self.listed: list[dict[str, Any]] = []
         self.waiting: set[str] = set()
         self.unreadable: set[str] = set()
@@ -28,6 +29,10 @@ class FakeServer:
             return httpx.Response(200, json=self._search(json.loads(request.content)))
         if path.endswith("/state"):
             return self._state(path.split("/")[2])
+        if path.endswith("/stream"):  # of a run that has ended, and of which nothing is kept
+            return httpx.Response(200, headers={"Content-Type": "text/event-stream"})
+        if "/runs/" in path:
+            return httpx.Response(200, json=self.run)
         return httpx.Response(200, json=self.runs if path.endswith("/runs") else self.thread)
 
     def _state(self, thread_id: str) -> httpx.Response:

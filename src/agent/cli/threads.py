@@ -197,13 +197,15 @@ class Resumption:
         self._verbose = verbose
         self._json = json
 
-    def __call__(self, thread_id: str, decide: Decide, *, model: str = "") -> int:
+    def __call__(self, thread_id: str, decide: Decide, *, model: str = "", answered: bool = False) -> int:
         """Go on with one thread and return the exit code.
 
         Args:
             thread_id: the thread.
             decide: answers what is asked.
             model: chat model from here on; default the server's.
+            answered: the answer was given beforehand; then a thread that asks nothing, and on which no run
+                works that may ask, is refused.
         """
         driver = _driver(self._session, thread_id)
         driver.context = context(model)
@@ -214,6 +216,11 @@ class Resumption:
         if account.forgotten:
             self._screen.error(_FORGOTTEN)
             return exits.FAILED
+        if answered and not account.pending and not account.works:
+            self._screen.error(
+                f"Nothing waits for an answer on thread {thread_id}; what you said was not used."
+            )
+            return exits.USAGE
         try:
             if account.pending:
                 answers = decide(account.pending)

@@ -118,6 +118,30 @@ def test_run_whose_input_was_wrong_ends_as_wrong_usage() -> None:
     assert show_outcome(Sheet(), Failed("no key", "SandboxKeyError"), "t") == exits.PLATFORM
 
 
+@pytest.mark.parametrize("status", ["success", "error", "interrupted"])
+def test_answer_to_nothing_is_refused(server: FakeServer, session: Session, status: str) -> None:
+    """An ended run is not watched again, as if it had been answered."""
+    server.runs = [{"run_id": "r", "status": status}]
+    server.state["values"] = {"status": "passed"}
+    sheet = Sheet()
+    assert Resumption(sheet, session)("t", left_open(sheet), answered=True) == exits.USAGE
+    assert sheet.text == "Nothing waits for an answer on thread t; what you said was not used.\n"
+    assert not any(asked.endswith("/stream") for asked in server.asked)
+
+
+@pytest.mark.parametrize(("status", "answered"), [("running", True), ("pending", True), ("success", False)])
+def test_run_is_watched_where_an_answer_may_be_used_or_none_was_given(
+    server: FakeServer, session: Session, status: str, answered: bool
+) -> None:
+    """A run that works may ask yet; one that has ended is shown again."""
+    server.runs = [{"run_id": "r", "status": status}]
+    server.state["values"] = {"status": "passed"}
+    server.run = {"run_id": "r", "status": "success"}
+    sheet = Sheet()
+    assert Resumption(sheet, session)("t", left_open(sheet), answered=answered) == exits.OK
+    assert "GET /threads/t/runs/r/stream" in server.asked
+
+
 def test_cancel_of_a_waiting_thread_says_how_to_end_it(server: FakeServer, session: Session) -> None:
     """No run works, and yet it is not done."""
     server.waiting = {"t"}

@@ -143,6 +143,7 @@ def resume(
         from agent.cli.threads import Resumption
 
         go_on = Resumption(screen, session, verbose=verbose, json=json)
-        return go_on(thread, decider(screen, yes=yes, no=reject), model=model)
+        answered = yes or reject is not None
+        return go_on(thread, decider(screen, yes=yes, no=reject), model=model, answered=answered)
 
     connected(work, server, header, json=json)
