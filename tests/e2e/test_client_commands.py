@@ -325,6 +325,7 @@ def test_chat_on_a_terminal_talks_until_the_end_of_input(env: dict[str, str], tm
     [
         (["repair", "/nowhere/at/all"], 2, "is no folder"),
         (["repair"], 2, "Missing argument"),
+        (["repair", ""], 2, "an empty path names nothing"),
         (["chat", "hello", "--header", "nonsense"], 2, "a header looks like"),
         (["threads", "--server", "nonsense"], 2, "is no address"),
         (["resume", "nope"], 2, "is no id of a thread"),

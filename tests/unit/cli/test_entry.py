@@ -1,9 +1,11 @@
 """How a command begins and ends: what it refuses to begin with, and what it says at the end."""
 
+from pathlib import Path
+
 import pytest
 import typer
 
-from agent.cli.commands.options import address, thread_id
+from agent.cli.commands.options import address, folder, thread_id
 from agent.cli.entry import headers_of, hint
 from agent.client import (
     BusyError,
@@ -58,6 +60,13 @@ def test_id_that_is_none_is_refused(given: str) -> None:
     """An empty one would ask the server for the list of threads."""
     with pytest.raises(typer.BadParameter, match="is no id of a thread"):
         thread_id(given)
+
+
+def test_empty_path_names_no_folder() -> None:
+    """A variable that is not set must not send the current folder; a dot does."""
+    with pytest.raises(typer.BadParameter, match="an empty path names nothing"):
+        folder("")
+    assert folder(".") == Path()
 
 
 @pytest.mark.parametrize("given", ["x", ": y", "a b: c", "a: é", "a: b\nc: d"])
