@@ -202,7 +202,10 @@ def test_plan_is_edited_in_an_editor_and_carried_out_as_it_was_saved(
 def test_rejected_plan_is_made_anew_with_words_and_ends_the_run_without(
     env: dict[str, str], shop: Path
 ) -> None:
-    """Each plan is a question of its own, and the only one open; nothing is carried out, exit code 1."""
+    """Each plan is a question of its own, and the only one open; nothing is carried out, exit code 1.
+
+    Who answers a plan that another has turned down is told so.
+    """
     left = run(env, "repair", str(shop), "--json")
     assert left.returncode == 1, left.stderr
     thread = json.loads(left.stdout.splitlines()[0])["thread_id"]
@@ -213,6 +216,14 @@ def test_rejected_plan_is_made_anew_with_words_and_ends_the_run_without(
     assert json.loads(run(env, "show", thread, "--json").stdout)["pending"] == second
     assert [len(first), len(second), second[0]["value"]["rejections"]] == [1, 1, 1]
     assert first[0]["id"] != second[0]["id"]
+    with Terminal([PROGRAM, "resume", thread], env=env, cwd=shop) as terminal:
+        terminal.expect("Carry out this plan?")
+        assert run(env, "resume", thread, "--reject", "Smaller still").returncode == 1
+        terminal.type("y\n")
+        terminal.expect("The question was answered elsewhere meanwhile; your answer was not sent")
+        terminal.expect("Another question waits.")
+        terminal.expect(f"`sandbox-agent resume {thread}` shows it.")
+        assert terminal.wait() == 3
     with Terminal([PROGRAM, "resume", thread], env=env, cwd=shop) as terminal:
         terminal.expect("Carry out this plan?")
         terminal.type("n\n")

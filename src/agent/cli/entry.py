@@ -68,7 +68,7 @@ def connected(
             try:
                 return work(screen, session)
             except ClientError as exc:
-                screen.error(str(exc))
+                screen.error(told(exc))
                 if json:
                     from agent.cli.jsonl import JsonView
 
@@ -78,6 +78,16 @@ def connected(
                 return exits.PLATFORM
 
     guarded(connect)
+
+
+def told(exc: "ClientError") -> str:
+    """Return an error as a user reads it, who has seen the question that is answered, and not its id."""
+    from agent.client import StaleAnswerError
+
+    if not isinstance(exc, StaleAnswerError):
+        return str(exc)
+    rest = "Another question waits." if exc.open_now else exc.next_step
+    return f"The question was answered elsewhere meanwhile; your answer was not sent ({exc.where}). {rest}"
 
 
 def hint(exc: "ClientError") -> str:
@@ -97,6 +107,8 @@ def hint(exc: "ClientError") -> str:
             return (
                 f"`sandbox-agent resume {thread}` watches that run, `sandbox-agent cancel {thread}` stops it."
             )
+        case StaleAnswerError(open_now=(_, *_)) if thread:
+            return f"`sandbox-agent resume {thread}` shows it."
         case StaleAnswerError() if thread:
             return f"`sandbox-agent resume {thread}` goes on with it."
         case NotFoundError():

@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from agent.cli.commands.options import address, folder, thread_id
-from agent.cli.entry import headers_of, hint
+from agent.cli.entry import headers_of, hint, told
 from agent.client import (
     BusyError,
     ClientError,
@@ -30,6 +30,7 @@ WHERE = Where("http://s", THREAD, "r")
         (RefusedError("no", WHERE, "", 401), "LANGGRAPH_API_KEY"),
         (StreamLostError("lost", WHERE, ""), f"sandbox-agent resume {THREAD}"),
         (StaleAnswerError("elsewhere", WHERE, ""), f"sandbox-agent resume {THREAD}"),
+        (StaleAnswerError("no", WHERE, "", ("j",)), f"`sandbox-agent resume {THREAD}` shows it."),
         (UnreachableError("none", Where("http://s"), ""), "sandbox-agent serve"),
         (RefusedError("no", WHERE, "", 500), ""),
     ],
@@ -38,6 +39,19 @@ def test_error_says_what_to_type_next(error: ClientError, words: str) -> None:
     """Where a command of ours helps; a failure of the server is for its log."""
     assert words in hint(error)
     assert bool(words) == bool(hint(error))
+
+
+@pytest.mark.parametrize(
+    ("open_now", "rest"),
+    [(("j",), "Another question waits."), ((), "The thread waits for nothing.")],
+)
+def test_answer_that_came_too_late_is_told_without_ids(open_now: tuple[str, ...], rest: str) -> None:
+    """The user has seen the question, and no id; another has answered it."""
+    error = StaleAnswerError("No open question i", WHERE, "The thread waits for nothing.", open_now)
+    assert told(error) == (
+        f"The question was answered elsewhere meanwhile; your answer was not sent ({WHERE}). {rest}"
+    )
+    assert told(BusyError("busy", WHERE, "Wait.", 409)) == f"busy ({WHERE}). Wait."
 
 
 @pytest.mark.parametrize(
