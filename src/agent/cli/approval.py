@@ -113,7 +113,7 @@ def _show_action(screen: Screen, action: Action) -> None:
         if summary := action.args.get("summary"):
             screen.line(f"  {summary}")
         screen.line()
-        screen.show(plan_table(action.args))
+        screen.show(plan_table(action.args, screen.console.width))
         screen.line()
         return
     screen.line(f"  {action.name}", "cyan")
