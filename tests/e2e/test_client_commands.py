@@ -1,6 +1,7 @@
 """The commands of `sandbox-agent` against a real server, piped and on a terminal."""
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph_sdk.client import LangGraphClient
 
 import agent.scripted
 from support.langgraph_dev import DevServer
@@ -329,6 +331,36 @@ def test_chat_on_a_terminal_talks_until_the_end_of_input(env: dict[str, str], tm
         terminal.expect("you> ")
         terminal.type("\x04")
         assert terminal.wait() == 0
+
+
+async def test_threads_are_listed_beside_one_that_cannot_be_read(
+    env: dict[str, str], client: LangGraphClient
+) -> None:
+    """Its state answers 400; the list names it, and goes where it is sent."""
+    thread = await client.threads.create(graph_id="plan_execute")
+    given = {"project": {"a.py": "x = 1\n"}, "messages": [{"role": "nobody"}]}
+    made = await client.runs.create(thread["thread_id"], "plan_execute", input=given)
+    with contextlib.suppress(Exception):  # the SDK may raise what the run failed with
+        await client.runs.join(thread["thread_id"], made["run_id"])
+    for options in ([], ["--waiting"]):
+        listed = await asyncio.to_thread(run, env, "threads", *options)
+        assert listed.returncode == 0, listed.stdout + listed.stderr
+        (line,) = [line for line in listed.stdout.splitlines() if line.startswith(thread["thread_id"])]
+        assert "cannot be read: " in line
+    shell = f'"{PROGRAM}" threads --json'
+    for pipe, code, said in (
+        ("| head -1", 0, ""),
+        ("> /dev/full", 3, "The output cannot be written: No space"),
+    ):
+        done = await asyncio.to_thread(
+            subprocess.run,
+            ["sh", "-c", f"{shell} {pipe}"],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr[: len(said) or None]) == (code, said)
 
 
 @pytest.mark.parametrize(
