@@ -1,6 +1,7 @@
 """The commands of `sandbox-agent` against a real server, piped and on a terminal."""
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph_sdk.client import LangGraphClient
 
 import agent.scripted
 from support.langgraph_dev import DevServer
@@ -46,10 +48,15 @@ def shop(tmp_path: Path) -> Path:
     """A committed copy of the broken shop."""
     folder = tmp_path / "shop"
     shutil.copytree(SHOP, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    commit(folder)
+    return folder
+
+
+def commit(folder: Path) -> None:
+    """Make a folder the root of a repository with all that is in it."""
     identity = ["-c", "user.name=test", "-c", "user.email=test@example.com"]
     for command in (["init", "-q"], ["add", "-A"], [*identity, "commit", "-qm", "Broken"]):
         subprocess.run(["git", *command], cwd=folder, check=True)
-    return folder
 
 
 def run(env: dict[str, str], *arguments: str, input: str = "") -> subprocess.CompletedProcess[str]:
@@ -85,6 +92,12 @@ def test_repair_left_at_the_plan_is_finished_by_another_process(env: dict[str, s
     finished = run(env, "resume", thread, "--yes")
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert "✓ 14 passed" in finished.stdout
+    refused = run(env, "chat", "hello", "--thread", thread)
+    assert refused.returncode == 2
+    assert "belongs to the graph plan_execute" in refused.stdout
+    late = run(env, "resume", thread, "--reject", "too late")
+    assert late.returncode == 2
+    assert f"Nothing waits for an answer on thread {thread}" in late.stdout
     diff = run(env, "show", thread, "--diff").stdout
     subprocess.run(["git", "apply", "--check", "-"], cwd=shop, input=diff, text=True, check=True)
     assert thread not in run(env, "threads", "--waiting").stdout
@@ -129,7 +142,12 @@ async def test_repair_loses_and_repeats_nothing_whatever_breaks(
 
 
 def test_repair_json_writes_objects_alone(env: dict[str, str], shop: Path) -> None:
-    """Each line is an object with its kind; words for people are on the standard error."""
+    """Each line is an object with its kind; words for people are on the standard error.
+
+    The folder is a part of a repository, whose other files are not sent and not changed.
+    """
+    shutil.rmtree(shop / ".git")
+    commit(shop.parent)
     done = run(env, "repair", str(shop), "--yes", "--json", "--apply")
     assert done.returncode == 0, done.stderr
     events: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
@@ -186,7 +204,10 @@ def test_plan_is_edited_in_an_editor_and_carried_out_as_it_was_saved(
 def test_rejected_plan_is_made_anew_with_words_and_ends_the_run_without(
     env: dict[str, str], shop: Path
 ) -> None:
-    """Each plan is a question of its own, and the only one open; nothing is carried out, exit code 1."""
+    """Each plan is a question of its own, and the only one open; nothing is carried out, exit code 1.
+
+    Who answers a plan that another has turned down is told so.
+    """
     left = run(env, "repair", str(shop), "--json")
     assert left.returncode == 1, left.stderr
     thread = json.loads(left.stdout.splitlines()[0])["thread_id"]
@@ -197,6 +218,14 @@ def test_rejected_plan_is_made_anew_with_words_and_ends_the_run_without(
     assert json.loads(run(env, "show", thread, "--json").stdout)["pending"] == second
     assert [len(first), len(second), second[0]["value"]["rejections"]] == [1, 1, 1]
     assert first[0]["id"] != second[0]["id"]
+    with Terminal([PROGRAM, "resume", thread], env=env, cwd=shop) as terminal:
+        terminal.expect("Carry out this plan?")
+        assert run(env, "resume", thread, "--reject", "Smaller still").returncode == 1
+        terminal.type("y\n")
+        terminal.expect("The question was answered elsewhere meanwhile; your answer was not sent")
+        terminal.expect("Another question waits.")
+        terminal.expect(f"`sandbox-agent resume {thread}` shows it.")
+        assert terminal.wait() == 3
     with Terminal([PROGRAM, "resume", thread], env=env, cwd=shop) as terminal:
         terminal.expect("Carry out this plan?")
         terminal.type("n\n")
@@ -304,11 +333,42 @@ def test_chat_on_a_terminal_talks_until_the_end_of_input(env: dict[str, str], tm
         assert terminal.wait() == 0
 
 
+async def test_threads_are_listed_beside_one_that_cannot_be_read(
+    env: dict[str, str], client: LangGraphClient
+) -> None:
+    """Its state answers 400; the list names it, and goes where it is sent."""
+    thread = await client.threads.create(graph_id="plan_execute")
+    given = {"project": {"a.py": "x = 1\n"}, "messages": [{"role": "nobody"}]}
+    made = await client.runs.create(thread["thread_id"], "plan_execute", input=given)
+    with contextlib.suppress(Exception):  # the SDK may raise what the run failed with
+        await client.runs.join(thread["thread_id"], made["run_id"])
+    for options in ([], ["--waiting"]):
+        listed = await asyncio.to_thread(run, env, "threads", *options)
+        assert listed.returncode == 0, listed.stdout + listed.stderr
+        (line,) = [line for line in listed.stdout.splitlines() if line.startswith(thread["thread_id"])]
+        assert "cannot be read: " in line
+    shell = f'"{PROGRAM}" threads --json'
+    for pipe, code, said in (
+        ("| head -1", 0, ""),
+        ("> /dev/full", 3, "The output cannot be written: No space"),
+    ):
+        done = await asyncio.to_thread(
+            subprocess.run,
+            ["sh", "-c", f"{shell} {pipe}"],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr[: len(said) or None]) == (code, said)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
         (["repair", "/nowhere/at/all"], 2, "is no folder"),
         (["repair"], 2, "Missing argument"),
+        (["repair", ""], 2, "an empty path names nothing"),
         (["chat", "hello", "--header", "nonsense"], 2, "a header looks like"),
         (["threads", "--server", "nonsense"], 2, "is no address"),
         (["resume", "nope"], 2, "is no id of a thread"),

@@ -113,7 +113,7 @@ def _show_action(screen: Screen, action: Action) -> None:
         if summary := action.args.get("summary"):
             screen.line(f"  {summary}")
         screen.line()
-        screen.show(plan_table(action.args))
+        screen.show(plan_table(action.args, screen.console.width))
         screen.line()
         return
     screen.line(f"  {action.name}", "cyan")
@@ -153,8 +153,11 @@ def _decision(screen: Screen, action: Action, which: str) -> Decision:
     title = "Carry out this plan?" if action.is_plan else "Allow this?"
     question = f"  {which}{title} {', '.join(_WORDS[decision] for decision in allowed)}: "
     while True:
-        said = _ANSWERS.get(screen.ask(question).lower())
+        typed = screen.ask(question)
+        said = _ANSWERS.get(typed.lower())
         if said not in allowed:
+            problem = f"{typed!r} is no answer here. " if typed else ""
+            screen.line(f"  {problem}Type {_accepted(allowed)}.", "yellow")
             continue
         if said == "approve":
             return approval(action)
@@ -168,3 +171,9 @@ def _decision(screen: Screen, action: Action, which: str) -> Decision:
         arguments = edit(screen, action.args)
         if arguments is not None:
             return edition(action, arguments)
+
+
+def _accepted(allowed: Sequence[str]) -> str:
+    return ", ".join(
+        " or ".join(typed for typed, decision in _ANSWERS.items() if decision == each) for each in allowed
+    )

@@ -51,12 +51,15 @@ class Chat:
         """Say one message, or go on until the user leaves; return the exit code.
 
         Args:
-            thread_id: an earlier conversation; default a new one.
+            thread_id: an earlier conversation; default a new one. A thread of another graph is refused.
             message: default asks for messages, one after the other.
             files: put into the sandbox first; the agent is told of them with the first message.
         """
         try:
             driver = self._driver(thread_id)
+            if driver.graph != GRAPH:
+                self._refuse(driver)
+                return exits.USAGE
             if not self._settled(driver):
                 return exits.FAILED
             self._upload(driver, files or {})
@@ -72,6 +75,15 @@ class Chat:
             return self._session.run(self._session.server.new_thread(GRAPH, context=self._context))
         graph = self._session.run(self._session.server.graph_of(thread_id))
         return self._session.server.thread(graph or GRAPH, thread_id, context=self._context)
+
+    def _refuse(self, driver: Driver) -> None:
+        """Say why nothing is said on a thread: a message would be the input of another graph's new run."""
+        thread = driver.thread_id
+        self._screen.error(
+            f"Nothing was said: thread {thread} belongs to the graph {driver.graph}, and chat talks to "
+            f"{GRAPH}. `sandbox-agent show {thread}` shows it, "
+            f"`sandbox-agent resume {thread}` goes on with it."
+        )
 
     def _settled(self, driver: Driver) -> bool:
         """Have what the thread waits for answered: a message would drop the question without a word."""

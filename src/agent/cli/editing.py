@@ -37,9 +37,9 @@ def edited_call(screen: Screen, arguments: Mapping[str, Any]) -> Arguments | Non
 def _edited(screen: Screen, text: str, read: Callable[[str], Arguments]) -> Arguments | None:
     while True:
         try:
-            returned = click.edit(text, extension=".yaml")
-        except click.ClickException as exc:
-            screen.error(f"  {exc.format_message().rstrip('.')}. VISUAL or EDITOR names another editor.")
+            returned = _saved(text)
+        except _EditorError as exc:
+            screen.error(f"  {exc}. VISUAL or EDITOR names another editor.")
             return None
         if returned is None or not returned.strip():
             return None
@@ -50,6 +50,25 @@ def _edited(screen: Screen, text: str, read: Callable[[str], Arguments]) -> Argu
             if screen.ask("  Edit it again? [y]es, anything else goes back: ").lower() not in {"y", "yes"}:
                 return None
             text = returned
+
+
+class _EditorError(Exception):
+    """The editor gave nothing that can be read; says why."""
+
+
+def _saved(text: str) -> str | None:
+    """Return what the editor made of a text; None when it was not saved."""
+    try:
+        saved = click.edit(text.encode(), extension=".yaml")
+        return None if saved is None else saved.decode("utf-8-sig").replace("\r\n", "\n")
+    except click.ClickException as exc:
+        raise _EditorError(exc.format_message().rstrip(".")) from exc
+    except UnicodeDecodeError as exc:
+        raise _EditorError("What was saved is not UTF-8 text") from exc
+    except OSError as exc:
+        raise _EditorError(f"The editor left no file to read: {exc.strerror}") from exc
+    except ValueError as exc:  # of the command, which is split as a shell would
+        raise _EditorError(f"The editor's command cannot be read: {exc}") from exc
 
 
 def as_yaml(value: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from agent.cli import exits
+from agent.cli import exits, output
 
 if TYPE_CHECKING:
     from agent.cli.screen import Screen
@@ -31,21 +31,33 @@ def _terminate(signum: int, frame: object) -> NoReturn:
 
 
 def guarded(work: Callable[[], int]) -> NoReturn:
-    """Run a command's work and leave with its exit code, also on Ctrl-C, SIGTERM and wrong settings."""
+    """Run a command's work and leave with its exit code, also on Ctrl-C, SIGTERM and wrong settings.
+
+    A standard output that cannot be written ends it, too.
+    """
     for signum in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, _terminate)
+    output.watch()
+    try:
+        code = _worked(work)
+        output.flush()
+    except output.OutputError as exc:
+        code = output.give_up(exc)
+    raise typer.Exit(code)
+
+
+def _worked(work: Callable[[], int]) -> int:
     from agent.errors import SettingsError
 
     try:
-        code = work()
+        return work()
     except Terminated as exc:
-        code = 128 + exc.signum
+        return 128 + exc.signum
     except KeyboardInterrupt:
-        code = exits.INTERRUPTED
+        return exits.INTERRUPTED
     except SettingsError as exc:
         typer.echo(str(exc), err=True)
-        code = exits.USAGE
-    raise typer.Exit(code)
+        return exits.USAGE
 
 
 def connected(
@@ -68,7 +80,7 @@ def connected(
             try:
                 return work(screen, session)
             except ClientError as exc:
-                screen.error(str(exc))
+                screen.error(told(exc))
                 if json:
                     from agent.cli.jsonl import JsonView
 
@@ -78,6 +90,16 @@ def connected(
                 return exits.PLATFORM
 
     guarded(connect)
+
+
+def told(exc: "ClientError") -> str:
+    """Return an error as a user reads it, who has seen the question that is answered, and not its id."""
+    from agent.client import StaleAnswerError
+
+    if not isinstance(exc, StaleAnswerError):
+        return str(exc)
+    rest = "Another question waits." if exc.open_now else exc.next_step
+    return f"The question was answered elsewhere meanwhile; your answer was not sent ({exc.where}). {rest}"
 
 
 def hint(exc: "ClientError") -> str:
@@ -97,6 +119,8 @@ def hint(exc: "ClientError") -> str:
             return (
                 f"`sandbox-agent resume {thread}` watches that run, `sandbox-agent cancel {thread}` stops it."
             )
+        case StaleAnswerError(open_now=(_, *_)) if thread:
+            return f"`sandbox-agent resume {thread}` shows it."
         case StaleAnswerError() if thread:
             return f"`sandbox-agent resume {thread}` goes on with it."
         case NotFoundError():

@@ -5,6 +5,8 @@ FAILED = 1
 USAGE = 2
 PLATFORM = 3
 INTERRUPTED = 130
+READER_LEFT = 141
+"""As a shell has it for SIGPIPE: `| head` has read enough."""
 
 HELP = (
     "Exit codes: 0 passed or already green; 1 failed, rejected, no progress, budget or set-up failed, or "

@@ -1,6 +1,7 @@
 """A folder as `plan_execute` takes it: a map of texts, or an archive."""
 
 import io
+import os
 import shutil
 import subprocess
 import tarfile
@@ -59,8 +60,18 @@ def pack(folder: Path, *, archived: bool = False) -> Packed:
         archived: make an archive in any case.
 
     Raises:
-        PackError: no such folder, nothing to send, or more than `MAX_ARCHIVE_BYTES`.
+        PackError: no such folder, one or a file that cannot be read, nothing to send, or more than
+            `MAX_ARCHIVE_BYTES`.
     """
+    try:
+        return _pack(folder, archived)
+    except OSError as exc:
+        where = Path(os.fsdecode(exc.filename or folder))
+        name = where.relative_to(folder) if where != folder and where.is_relative_to(folder) else where
+        raise PackError(f"{name} cannot be read: {exc.strerror}") from exc
+
+
+def _pack(folder: Path, archived: bool) -> Packed:
     if not folder.is_dir():
         raise PackError(f"{folder} is no folder.")
     paths = sorted(set(_paths(folder)))
@@ -183,7 +194,20 @@ def _git_ls_files(git: str, folder: Path, where: list[str]) -> list[str] | None:
     done = subprocess.run(command, cwd=folder, capture_output=True, timeout=_GIT_S, check=False)
     if done.returncode != 0:
         return None
+    if done.stderr:  # it passes over what it cannot read, with a warning
+        _refuse_unreadable(git, folder, where)
     return [path.decode("utf-8", "surrogateescape") for path in done.stdout.split(b"\0") if path]
+
+
+def _refuse_unreadable(git: str, folder: Path, where: list[str]) -> None:
+    """Raise the error of the first folder that cannot be read, unless git would not look into it anyway."""
+    errors: list[OSError] = []
+    for _, folders, _ in os.walk(folder, onerror=errors.append):
+        folders[:] = [name for name in folders if name not in _NEVER]
+    for error in errors:
+        command = [git, *where, "check-ignore", "-q", "--", os.path.relpath(error.filename, folder)]
+        if subprocess.run(command, cwd=folder, capture_output=True, timeout=_GIT_S, check=False).returncode:
+            raise error
 
 
 def _walk(folder: Path, prefix: str) -> Iterator[str]:

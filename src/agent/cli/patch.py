@@ -1,8 +1,10 @@
 """Put a repair's diff into the folder it came from."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 _GIT_S = 60
@@ -17,24 +19,25 @@ def touched(diff: str, folder: Path) -> list[str]:
     """Return the files a diff changes, adds or deletes, relative to the folder it is for, sorted.
 
     Raises:
-        PatchError: git is missing, or cannot read the diff.
+        PatchError: git is missing, or cannot read the diff, or finds no file in it.
     """
-    done = _git(folder, "apply", "--numstat", "-z", "-", diff=diff)
+    place = _place(folder)
+    done = _apply(place, "--numstat", diff=diff)
     if done.returncode != 0:
         raise PatchError(f"The changes cannot be read: {_said(done)}")
-    entries = done.stdout.decode("utf-8", "surrogateescape").split("\0")
-    # In a repository git names files from its root, whatever folder it is asked in.
-    root = _prefix(folder)
-    return sorted(entry.split("\t", 2)[2].removeprefix(root) for entry in entries if entry)
+    return _named(done, place)
 
 
-def apply(diff: str, folder: Path, *, force: bool = False) -> None:
+def apply(diff: str, folder: Path, *, force: bool = False) -> list[str]:
     """Apply a unified diff to a folder, all of it or nothing.
 
     Args:
         diff: paths relative to `folder`.
-        folder: where to apply it.
+        folder: where to apply it; in a repository or not, its root or not.
         force: also over uncommitted changes.
+
+    Returns:
+        The files that were changed, added or deleted, relative to `folder`, sorted; never none.
 
     Raises:
         PatchError: git is missing, files to change have uncommitted changes, or the diff does not fit.
@@ -44,10 +47,12 @@ def apply(diff: str, folder: Path, *, force: bool = False) -> None:
         raise PatchError(
             f"Not applied over uncommitted changes in {', '.join(changed)}: commit them, or give --force."
         )
-    # `git apply` by itself changes all files or none.
-    done = _git(folder, "apply", "--whitespace=nowarn", "-", diff=diff)
+    place = _place(folder)
+    # `git apply` by itself changes all files or none; this way it names what it has changed, too.
+    done = _apply(place, "--numstat", "--apply", diff=diff)
     if done.returncode != 0:
         raise PatchError(f"The changes do not fit the files as they are now: {_said(done)}")
+    return _named(done, place)
 
 
 def refuse_uncommitted(folder: Path, paths: Sequence[str]) -> None:
@@ -61,8 +66,7 @@ def refuse_uncommitted(folder: Path, paths: Sequence[str]) -> None:
         PatchError: git is missing, or some of the files have uncommitted changes.
     """
     # All of the folder is asked about: thousands of paths do not fit on a command line.
-    there = {path.removeprefix(_prefix(folder)) for path in uncommitted(folder, ["."])}
-    if changed := sorted(there & set(paths)):
+    if changed := sorted(set(uncommitted(folder, ["."])) & set(paths)):
         more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
         raise PatchError(
             f"Nothing was sent: --apply would change {folder}, and there are uncommitted changes in "
@@ -71,19 +75,54 @@ def refuse_uncommitted(folder: Path, paths: Sequence[str]) -> None:
 
 
 def uncommitted(folder: Path, paths: Sequence[str]) -> list[str]:
-    """Return which of the paths differ from the last commit; none outside of a repository."""
+    """Return which of the paths differ from the last commit; none outside of a repository.
+
+    Args:
+        folder: what the paths are relative to.
+        paths: files, or folders with all that is in them.
+    """
     if not paths:
         return []
+    place = _place(folder)
     options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all")
-    done = _git(folder, "status", *options, "--", *paths)
+    done = _git(place.root, "status", *options, "--", *(place.prefix + path for path in paths))
     if done.returncode != 0:
         return []
-    return sorted(entry[3:].decode("utf-8", "replace") for entry in done.stdout.split(b"\0") if entry)
+    return sorted(place.relative(entry[3:]) for entry in done.stdout.split(b"\0") if entry)
 
 
-def _prefix(folder: Path) -> str:
-    done = _git(folder, "rev-parse", "--show-prefix")
-    return done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A folder as git sees it: from `root` it is `prefix`, which is empty or ends in a slash."""
+
+    root: Path
+    prefix: str = ""
+
+    def relative(self, name: bytes) -> str:
+        """Return a name of git's, relative to the folder."""
+        return os.fsdecode(name).removeprefix(self.prefix)
+
+
+def _place(folder: Path) -> _Place:
+    # From a subfolder git would take the paths of a `diff --git` for the root's, and pass over all of them.
+    root, prefix = (_git(folder, "rev-parse", option) for option in ("--show-toplevel", "--show-prefix"))
+    if root.returncode != 0 or prefix.returncode != 0:  # no repository, or none with files
+        return _Place(folder)
+    return _Place(
+        Path(os.fsdecode(root.stdout.removesuffix(b"\n"))), os.fsdecode(prefix.stdout.removesuffix(b"\n"))
+    )
+
+
+def _apply(place: _Place, *options: str, diff: str) -> subprocess.CompletedProcess[bytes]:
+    inside = [f"--directory={place.prefix}"] if place.prefix else []
+    return _git(place.root, "apply", "-z", "--whitespace=nowarn", *inside, *options, "-", diff=diff)
+
+
+def _named(done: subprocess.CompletedProcess[bytes], place: _Place) -> list[str]:
+    entries = [entry for entry in done.stdout.split(b"\0") if entry]
+    if not entries:
+        raise PatchError(f"git finds no file in the changes; nothing was changed in {place.root}.")
+    return sorted(place.relative(entry.split(b"\t", 2)[2]) for entry in entries)
 
 
 def _git(folder: Path, *arguments: str, diff: str = "") -> subprocess.CompletedProcess[bytes]:

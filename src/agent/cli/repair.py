@@ -135,9 +135,9 @@ def _put_back(screen: Screen, diff: str, folder: Path, options: RepairOptions) -
         if screen.ask(f"Change {files} in {folder}? [y]es, anything else no: ").lower() not in {"y", "yes"}:
             return exits.OK
     try:
-        apply(diff, folder, force=options.force)
+        changed = apply(diff, folder, force=options.force)
     except PatchError as exc:
         screen.error(str(exc))
         return exits.FAILED
-    screen.line(f"Changed {files}.", "green")
+    screen.line(f"Changed {', '.join(changed)}.", "green")
     return exits.OK

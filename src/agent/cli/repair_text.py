@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from agent.client import TestReport
 
+_WIDE = 50  # columns; less leaves a table's columns a few letters each
 _DIFF_STYLES = (
     ("+++", "bold"),
     ("---", "bold"),
@@ -34,17 +35,41 @@ def report_lines(report: TestReport) -> list[Text]:
     return [verdict, *(Text(f"    {name}", "red") for name in report.failing)]
 
 
-def plan_table(plan: Mapping[str, Any]) -> RenderableType:
-    """Return a plan as a table: one row a step, the reason beneath the change."""
+def plan_table(plan: Mapping[str, Any], width: int = _WIDE) -> RenderableType:
+    """Return a plan as a table: one row a step, the reason beneath the change.
+
+    Args:
+        plan: as the graph sent it.
+        width: of the screen, in columns; on a narrow one it is a list, the texts beneath the file.
+    """
+    steps = plan.get("steps")
+    rows = [
+        (str(number), *(str(step.get(key, "")) for key in ("file", "change", "reason")))
+        for number, step in enumerate(steps if isinstance(steps, Sequence) else (), start=1)
+    ]
+    return Padding(_plan_rows(rows) if width >= _WIDE else _plan_list(rows), (0, 0, 0, 2))
+
+
+def _plan_rows(rows: Sequence[tuple[str, ...]]) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", leading=1)
     table.add_column("", justify="right", style="bold cyan")
     table.add_column("File", overflow="fold")
     table.add_column("Change and reason", overflow="fold")
-    steps = plan.get("steps")
-    for number, step in enumerate(steps if isinstance(steps, Sequence) else (), start=1):
-        what = Text.assemble(str(step.get("change", "")), "\n", (str(step.get("reason", "")), "dim"))
-        table.add_row(str(number), Text(str(step.get("file", ""))), what)
-    return Padding(table, (0, 0, 0, 2))
+    for number, file, change, reason in rows:
+        table.add_row(number, Text(file), Text.assemble(change, "\n", (reason, "dim")))
+    return table
+
+
+def _plan_list(rows: Sequence[tuple[str, ...]]) -> RenderableType:
+    shown: list[RenderableType] = []
+    for number, file, change, reason in rows:
+        margin = len(number) + 2
+        text = Text(change, overflow="fold")
+        if reason:
+            text.append(f"\n{reason}", "dim")
+        shown += [Text(), Text.assemble((number, "bold cyan"), "  ", file, overflow="fold")]
+        shown.append(Padding(text, (0, 0, 0, margin)))
+    return Group(*shown[1:])
 
 
 def diff_lines(diff: str) -> list[Text]:

@@ -38,7 +38,7 @@ def list_threads(
         screen: where to write.
         session: the connection.
         limit: how many to show at most.
-        waiting: only those that wait for an answer.
+        waiting: only those that wait for an answer, and those of which that cannot be read.
         json: as objects, on the standard output.
     """
     shown = session.run(session.server.threads(limit=limit, waiting=waiting))
@@ -74,8 +74,10 @@ def _blocks(threads: Sequence[ThreadSummary]) -> Group:
 
 def _row(thread: ThreadSummary) -> tuple[Text, str, Text]:
     style = {"error": "red", "interrupted": "yellow", "busy": "cyan"}.get(thread.status, "")
-    asked = ", ".join(_asks(question) for question in thread.pending)
-    return Text(thread.status, style), _local_time(thread.updated_at), Text(asked, "yellow")
+    waits = Text(", ".join(_asks(question) for question in thread.pending), "yellow")
+    if thread.problem:
+        waits = Text(f"cannot be read: {thread.problem}", "red")
+    return Text(thread.status, style), _local_time(thread.updated_at), waits
 
 
 def _asks(question: Interrupt) -> str:
@@ -195,13 +197,15 @@ class Resumption:
         self._verbose = verbose
         self._json = json
 
-    def __call__(self, thread_id: str, decide: Decide, *, model: str = "") -> int:
+    def __call__(self, thread_id: str, decide: Decide, *, model: str = "", answered: bool = False) -> int:
         """Go on with one thread and return the exit code.
 
         Args:
             thread_id: the thread.
             decide: answers what is asked.
             model: chat model from here on; default the server's.
+            answered: the answer was given beforehand; then a thread that asks nothing, and on which no run
+                works that may ask, is refused.
         """
         driver = _driver(self._session, thread_id)
         driver.context = context(model)
@@ -212,6 +216,11 @@ class Resumption:
         if account.forgotten:
             self._screen.error(_FORGOTTEN)
             return exits.FAILED
+        if answered and not account.pending and not account.works:
+            self._screen.error(
+                f"Nothing waits for an answer on thread {thread_id}; what you said was not used."
+            )
+            return exits.USAGE
         try:
             if account.pending:
                 answers = decide(account.pending)

@@ -30,6 +30,11 @@ class ThreadAccount:
     failure: Failed | None = None
     forgotten: bool = False
 
+    @property
+    def works(self) -> bool:
+        """Whether a run works on the thread, or is next to."""
+        return self.run_status in _GOING_ON
+
 
 async def account(client: LangGraphClient, where: Where) -> ThreadAccount:
     """Ask for all that is known of a thread.

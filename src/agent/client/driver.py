@@ -215,7 +215,7 @@ class Driver:
         if not answers or stale:
             problem = f"No open question {', '.join(stale)}" if stale else "No answer was given"
             now = f"Open now: {', '.join(open_ids)}." if open_ids else "The thread waits for nothing."
-            raise StaleAnswerError(problem, self.where, now)
+            raise StaleAnswerError(problem, self.where, now, tuple(open_ids))
 
     def _run(self, request: dict[str, Any], deadline_s: float | None) -> AsyncGenerator[Event, None]:
         at = self._stream

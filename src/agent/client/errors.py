@@ -69,7 +69,14 @@ class BusyError(RefusedError):
 
 
 class StaleAnswerError(ClientError):
-    """An answer names a question that is not open; nothing was sent."""
+    """An answer names a question that is not open; nothing was sent.
+
+    `open_now` has the ids of those that are.
+    """
+
+    def __init__(self, problem: str, where: Where, next_step: str, open_now: tuple[str, ...] = ()) -> None:
+        super().__init__(problem, where, next_step)
+        self.open_now = open_now
 
 
 class StreamLostError(ClientError):

@@ -1,6 +1,6 @@
 """The connection to a LangGraph server, and its threads."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from types import TracebackType
@@ -11,7 +11,7 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.schema import ThreadStatus
 
 from agent.client.driver import Driver
-from agent.client.errors import NotFoundError, Where, explained
+from agent.client.errors import NotFoundError, RefusedError, Where, explained
 from agent.client.events import Interrupt
 from agent.client.standing import ThreadStanding, standing
 
@@ -28,13 +28,18 @@ _PAGE = 100
 
 @dataclass(frozen=True, slots=True)
 class ThreadSummary:
-    """One thread in a list; `updated_at` is the server's ISO 8601 text."""
+    """One thread in a list; `updated_at` is the server's ISO 8601 text.
+
+    `problem` says why its state could not be read, such as for a message that no graph takes: then whether
+    it waits is unknown.
+    """
 
     thread_id: str
     graph: str
     status: str
     updated_at: str
     pending: tuple[Interrupt, ...] = ()
+    problem: str = ""
 
 
 class Server:
@@ -160,22 +165,26 @@ class Server:
 
         Args:
             limit: how many at most.
-            waiting: only those that wait for an answer, however many newer ones do not.
+            waiting: only those that wait for an answer, however many newer ones do not; beside them as many
+                whose state cannot be read.
+
+        Raises:
+            ClientError: the server did not list them; one that it cannot read has a `problem` instead.
         """
         if not waiting:
             return [summary async for summary in self._newest(None, limit)]
-        found: list[ThreadSummary] = []
-        for status in _MAY_WAIT:
-            found += await self._waiting(status, limit)
-        return sorted(found, key=lambda summary: summary.updated_at, reverse=True)[:limit]
+        found = [summary for status in _MAY_WAIT for summary in await self._waiting(status, limit)]
+        waits = _newest_first(thread for thread in found if not thread.problem)[:limit]
+        unreadable = _newest_first(thread for thread in found if thread.problem)[:limit]
+        return _newest_first([*waits, *unreadable])
 
     async def _waiting(self, status: ThreadStatus, limit: int) -> list[ThreadSummary]:
         found: list[ThreadSummary] = []
         async with aclosing(self._newest(status)) as threads:
             async for thread in threads:
-                if thread.pending:
+                if thread.pending or thread.problem:
                     found.append(thread)
-                if len(found) == limit:
+                if sum(1 for each in found if each.pending) == limit:
                     break
         return found
 
@@ -199,15 +208,24 @@ class Server:
         thread_id = str(thread["thread_id"])
         metadata = thread.get("metadata") or {}
         pending: tuple[Interrupt, ...] = ()
+        problem = ""
         if thread.get("status") in _MAY_WAIT:
-            pending = await self.thread("", thread_id).pending()
+            try:
+                pending = await self.thread("", thread_id).pending()
+            except RefusedError as exc:  # one thread's trouble is not the list's
+                problem = exc.problem
         return ThreadSummary(
             thread_id,
             str(metadata.get("graph_id") or ""),
             str(thread.get("status") or ""),
             str(thread.get("updated_at") or ""),
             pending,
+            problem,
         )
+
+
+def _newest_first(threads: Iterable[ThreadSummary]) -> list[ThreadSummary]:
+    return sorted(threads, key=lambda thread: thread.updated_at, reverse=True)
 
 
 async def _join_here(response: httpx.Response) -> None:

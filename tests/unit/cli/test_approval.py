@@ -54,6 +54,17 @@ def test_each_action_gets_its_own_decision_in_order() -> None:
         assert text in sheet.text
 
 
+def test_answer_that_is_none_is_told_what_is_accepted() -> None:
+    """Only what this question takes; Enter alone is none either."""
+    sheet = Sheet("maybe", "y")
+    ask(sheet, QUESTION)
+    assert "  'maybe' is no answer here. Type y or yes, n or no.\n" in sheet.text
+    sheet = Sheet("", "n", "", "e", "y")
+    ask(sheet, CALLS)
+    assert "  Type y or yes, e or edit, n or no, r or respond.\n" in sheet.text
+    assert "  'e' is no answer here. Type y or yes, n or no.\n" in sheet.text
+
+
 @pytest.mark.parametrize("value", ["a word", {"question": "left"}, {"action_requests": "x"}, None])
 def test_question_of_another_shape_is_shown_and_left_open(value: Any) -> None:
     """Nothing is guessed about what its answer would mean."""

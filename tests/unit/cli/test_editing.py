@@ -101,9 +101,24 @@ def test_arguments_of_a_call_are_edited_as_they_are_read(editor: Path) -> None:
     }
 
 
-def test_editor_that_fails_goes_back_to_the_question(editor: Path) -> None:
-    """Nothing was decided, and the variable that names the editor is said."""
-    write(editor, "exit 1")
-    sheet = Sheet()
-    assert edited_plan(sheet, PLAN) is None
-    assert "VISUAL or EDITOR" in sheet.text
+@pytest.mark.parametrize(
+    ("editor_does", "words"),
+    [
+        (r"printf 'summary: \351\n' > $1; touch -d '+2 seconds' $1", "What was saved is not UTF-8 text."),
+        ("rm $1", "The editor left no file to read: No such file or directory."),
+        (None, "The editor's command cannot be read: No closing quotation."),
+    ],
+)
+def test_editor_that_gives_nothing_to_read_goes_back_to_the_question(
+    editor: Path, monkeypatch: pytest.MonkeyPatch, editor_does: str | None, words: str
+) -> None:
+    """Nothing was decided; what is wrong, and the variable that names the editor, is said."""
+    if editor_does:
+        write(editor, editor_does)
+    else:
+        monkeypatch.setenv("VISUAL", 'sh -c "')
+    sheet = Sheet("e", "n", "")
+    assert asked(sheet)([Interrupt("i", QUESTION)]) == {
+        "i": {"decisions": [{"type": "reject"}], "plan_hash": "ab"}
+    }
+    assert f"  {words} VISUAL or EDITOR names another editor.\n" in sheet.text

@@ -1,10 +1,12 @@
 """How a command begins and ends: what it refuses to begin with, and what it says at the end."""
 
+from pathlib import Path
+
 import pytest
 import typer
 
-from agent.cli.commands.options import address, thread_id
-from agent.cli.entry import headers_of, hint
+from agent.cli.commands.options import address, folder, thread_id
+from agent.cli.entry import headers_of, hint, told
 from agent.client import (
     BusyError,
     ClientError,
@@ -28,6 +30,7 @@ WHERE = Where("http://s", THREAD, "r")
         (RefusedError("no", WHERE, "", 401), "LANGGRAPH_API_KEY"),
         (StreamLostError("lost", WHERE, ""), f"sandbox-agent resume {THREAD}"),
         (StaleAnswerError("elsewhere", WHERE, ""), f"sandbox-agent resume {THREAD}"),
+        (StaleAnswerError("no", WHERE, "", ("j",)), f"`sandbox-agent resume {THREAD}` shows it."),
         (UnreachableError("none", Where("http://s"), ""), "sandbox-agent serve"),
         (RefusedError("no", WHERE, "", 500), ""),
     ],
@@ -36,6 +39,19 @@ def test_error_says_what_to_type_next(error: ClientError, words: str) -> None:
     """Where a command of ours helps; a failure of the server is for its log."""
     assert words in hint(error)
     assert bool(words) == bool(hint(error))
+
+
+@pytest.mark.parametrize(
+    ("open_now", "rest"),
+    [(("j",), "Another question waits."), ((), "The thread waits for nothing.")],
+)
+def test_answer_that_came_too_late_is_told_without_ids(open_now: tuple[str, ...], rest: str) -> None:
+    """The user has seen the question, and no id; another has answered it."""
+    error = StaleAnswerError("No open question i", WHERE, "The thread waits for nothing.", open_now)
+    assert told(error) == (
+        f"The question was answered elsewhere meanwhile; your answer was not sent ({WHERE}). {rest}"
+    )
+    assert told(BusyError("busy", WHERE, "Wait.", 409)) == f"busy ({WHERE}). Wait."
 
 
 @pytest.mark.parametrize(
@@ -58,6 +74,13 @@ def test_id_that_is_none_is_refused(given: str) -> None:
     """An empty one would ask the server for the list of threads."""
     with pytest.raises(typer.BadParameter, match="is no id of a thread"):
         thread_id(given)
+
+
+def test_empty_path_names_no_folder() -> None:
+    """A variable that is not set must not send the current folder; a dot does."""
+    with pytest.raises(typer.BadParameter, match="an empty path names nothing"):
+        folder("")
+    assert folder(".") == Path()
 
 
 @pytest.mark.parametrize("given", ["x", ": y", "a b: c", "a: é", "a: b\nc: d"])

@@ -1,4 +1,4 @@
-"""Which files of a folder are sent, and how a diff comes back into it."""
+"""Which files of a folder are sent."""
 
 import io
 import json
@@ -12,9 +12,6 @@ from typing import Any
 import pytest
 
 from agent.cli.pack import MAX_BYTES, PackError, pack
-from agent.cli.patch import PatchError, apply, refuse_uncommitted, touched, uncommitted
-
-DIFF = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
 
 
 def git(folder: Path, *arguments: str) -> None:
@@ -148,99 +145,6 @@ def test_pack_of_nothing_is_an_error(tmp_path: Path, name: str) -> None:
     """An empty folder and a missing one are both refused."""
     with pytest.raises(PackError):
         pack(tmp_path / name)
-
-
-@pytest.mark.parametrize("repository", [False, True])
-def test_apply_changes_the_files(folder: Path, repository: bool) -> None:
-    """In a repository without uncommitted changes, and outside of any."""
-    if repository:
-        git(folder, "init", "-q")
-        git(folder, "add", "-A")
-        git(folder, "commit", "-qm", "x")
-    apply(DIFF, folder)
-    assert (folder / "a.py").read_text() == "x = 2\n"
-
-
-def test_apply_in_a_subfolder_of_a_repository_changes_that_subfolder(folder: Path) -> None:
-    """Paths are relative to the folder that was sent."""
-    git(folder, "init", "-q")
-    (folder / "deep/a.py").write_text("x = 1\n")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "x")
-    apply(DIFF, folder / "deep")
-    assert (folder / "deep/a.py").read_text() == "x = 2\n"
-    assert (folder / "a.py").read_text() == "x = 1\n"
-
-
-def test_apply_refuses_uncommitted_changes_unless_forced(folder: Path) -> None:
-    """Only files that the diff touches count."""
-    git(folder, "init", "-q")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "x")
-    (folder / "a.py").write_text("x = 1\ny = 1\n")
-    with pytest.raises(PatchError, match=r"uncommitted changes in a\.py"):
-        apply(DIFF, folder)
-    assert (folder / "a.py").read_text() == "x = 1\ny = 1\n"
-    apply("--- a/tests/test_a.py\n+++ b/tests/test_a.py\n@@ -0,0 +1 @@\n+z = 1\n", folder)
-    assert (folder / "tests/test_a.py").read_text() == "z = 1\n"
-
-
-def test_uncommitted_changes_are_refused_before_anything_is_sent(folder: Path) -> None:
-    """Of files that are sent; in a subfolder of a repository, too."""
-    git(folder, "init", "-q")
-    (folder / "deep/a.py").write_text("x = 1\n")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "x")
-    refuse_uncommitted(folder / "deep", ["a.py"])
-    (folder / "a.py").write_text("y = 1\n")
-    refuse_uncommitted(folder / "deep", ["a.py"])
-    (folder / "deep/a.py").write_text("y = 1\n")
-    with pytest.raises(PatchError, match=r"Nothing was sent: .* in a\.py\. Commit them, .* --force"):
-        refuse_uncommitted(folder / "deep", ["a.py"])
-    refuse_uncommitted(folder / "deep", ["kept.txt"])
-
-
-def test_apply_that_does_not_fit_changes_nothing(folder: Path) -> None:
-    """Not even the part that would fit."""
-    both = DIFF + "--- a/deep/kept.txt\n+++ b/deep/kept.txt\n@@ -1 +1 @@\n-other\n+new\n"
-    with pytest.raises(PatchError, match="do not fit"):
-        apply(both, folder)
-    assert (folder / "a.py").read_text() == "x = 1\n"
-
-
-def test_touched_names_each_file_once_as_the_folder_has_it(folder: Path) -> None:
-    """Also added, deleted and renamed ones, odd names, and in a subfolder of a repository."""
-    git(folder, "init", "-q")
-    for name in ("old.py", "mode.sh", 'caf\u00e9 "x".py', "deep/[a].py"):
-        (folder / name).write_text("x = 1\n")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "x")
-    (folder / "old.py").unlink()
-    (folder / "mode.sh").chmod(0o755)
-    (folder / 'caf\u00e9 "x".py').write_text("x = 2\n")
-    (folder / "deep/[a].py").write_text("x = 2\n")
-    (folder / "new.py").write_text("y = 1\n")
-    git(folder, "add", "-A", "-N")
-    command = ["git", "diff", "HEAD"]
-    diff = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
-    named = ['caf\u00e9 "x".py', "deep/[a].py", "mode.sh", "new.py", "old.py"]
-    assert touched(diff, folder) == named
-    assert uncommitted(folder, named) == named
-    assert touched(DIFF, folder / "deep") == ["a.py"]
-
-
-def test_diff_that_leads_outside_is_refused(folder: Path, tmp_path: Path) -> None:
-    """A patch from a server writes into the folder alone, repository or not."""
-    outside = "--- /dev/null\n+++ b/../outside.py\n@@ -0,0 +1 @@\n+z = 1\n"
-    with pytest.raises(PatchError, match="outside"):
-        apply(outside, folder)
-    assert not (folder / "../outside.py").exists()
-
-
-def test_diff_that_is_none_is_refused(folder: Path) -> None:
-    """With what git says of it."""
-    with pytest.raises(PatchError, match="cannot be read"):
-        apply("no diff", folder)
 
 
 def test_pack_leaves_out_what_has_no_name_in_utf8(folder: Path) -> None:

@@ -59,6 +59,39 @@ def test_plan_is_shown_as_it_is_written() -> None:
     assert "it is [bold]wrong" in sheet.text
 
 
+def test_plan_on_a_narrow_terminal_is_a_list() -> None:
+    """A table would leave its columns a few letters each; a file stays on one line."""
+    steps = [
+        {
+            "file": "shop/pricing_of_things.py",
+            "change": "one two three four five six",
+            "reason": "it [is] so",
+        },
+        {"file": "b.py", "change": "swap", "reason": ""},
+    ]
+
+    def shown(width: int) -> list[str]:
+        file = io.StringIO()
+        console = Console(file=file, force_terminal=True, width=width, color_system=None)
+        Screen(console, ask=False).show(plan_table({"summary": "x", "steps": steps}, width))
+        return [line.rstrip() for line in file.getvalue().splitlines()]
+
+    assert shown(34) == [
+        "  1  shop/pricing_of_things.py",
+        "     one two three four five six",
+        "     it [is] so",
+        "",
+        "  2  b.py",
+        "     swap",
+    ]
+    assert shown(30)[:3] == [
+        "  1  shop/pricing_of_things.py",
+        "     one two three four five",
+        "     six",
+    ]
+    assert shown(50)[0].split() == ["File", "Change", "and", "reason"]
+
+
 def test_diff_keeps_every_line() -> None:
     """Colours are added, text is not changed; also lines that look like headers."""
     diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-\x20a\n+b [red]\n \n"

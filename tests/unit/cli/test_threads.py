@@ -1,12 +1,9 @@
 """The commands that look after threads, against a scripted server."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
-from langgraph_sdk.client import LangGraphClient
 
 from agent.cli import exits
 from agent.cli.approval import left_open
@@ -15,50 +12,7 @@ from agent.cli.session import Session
 from agent.cli.threads import Resumption, cancel, list_threads, show_thread
 from agent.client import Failed
 from support.sheet import Sheet
-
-QUESTION = {"id": "i", "value": {"ask": 1}}
-
-
-class FakeServer:
-    """Mirrors the routes that tell of threads."""
-
-    def __init__(self) -> None:
-        self.thread: dict[str, Any] = {"status": "idle", "metadata": {"graph_id": "plan_execute"}}
-        self.state: dict[str, Any] = {"values": {}, "interrupts": [], "created_at": None, "tasks": []}
-        self.runs: list[dict[str, Any]] = []
-        self.listed: list[dict[str, Any]] = []
-        self.waiting: set[str] = set()
-
-    def handle(self, request: httpx.Request) -> httpx.Response:
-        """Answer one request."""
-        path = request.url.path
-        if path == "/threads/search":
-            return httpx.Response(200, json=self._search(json.loads(request.content)))
-        if path.endswith("/state"):
-            asks = path.split("/")[2] in self.waiting
-            return httpx.Response(200, json=self.state | ({"interrupts": [QUESTION]} if asks else {}))
-        return httpx.Response(200, json=self.runs if path.endswith("/runs") else self.thread)
-
-    def _search(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
-        newest = sorted(self.listed, key=lambda thread: str(thread["updated_at"]), reverse=True)
-        fit = [thread for thread in newest if asked.get("status") in {None, thread["status"]}]
-        start = asked.get("offset", 0)
-        return fit[start : start + asked["limit"]]
-
-
-@pytest.fixture
-def server() -> FakeServer:
-    """What the server says."""
-    return FakeServer()
-
-
-@pytest.fixture
-def session(server: FakeServer) -> Iterator[Session]:
-    """A connection to it."""
-    with Session("http://fake") as session:
-        http = httpx.AsyncClient(transport=httpx.MockTransport(server.handle), base_url="http://fake")
-        session.server._client = LangGraphClient(http)
-        yield session
+from support.thread_server import FakeServer
 
 
 def test_show_says_why_the_last_run_failed(server: FakeServer, session: Session) -> None:
@@ -136,10 +90,56 @@ def test_waiting_threads_are_found_behind_newer_ones(server: FakeServer, session
     assert "idle" not in sheet.text
 
 
+@pytest.mark.parametrize("waiting", [False, True])
+def test_thread_that_cannot_be_read_is_listed_as_such(
+    server: FakeServer, session: Session, capsys: pytest.CaptureFixture[str], waiting: bool
+) -> None:
+    """With the server's reason; it may wait, and it takes no other thread's place."""
+    server.listed = [
+        {"thread_id": name, "status": "error", "updated_at": f"2026-01-01T00:0{minute}:00+00:00"}
+        for minute, name in enumerate(("asks", "broken", "broken-too"))
+    ]
+    server.waiting, server.unreadable = {"asks"}, {"broken", "broken-too"}
+    limit = 1 if waiting else 3
+    sheet = Sheet()
+    assert list_threads(sheet, session, limit=limit, waiting=waiting) == exits.OK
+    lines = {line.split()[0]: line for line in sheet.text.splitlines()[1:]}
+    assert list(lines) == ["broken-too", "asks"] if waiting else ["broken-too", "broken", "asks"]
+    assert "cannot be read: Unexpected message type: 'nobody' [400]" in lines["broken-too"]
+    assert "an answer" in lines["asks"]
+    list_threads(sheet, session, limit=limit, waiting=waiting, json=True)
+    newest, *_, oldest = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (newest["problem"], oldest["problem"]) == ("Unexpected message type: 'nobody' [400]", "")
+
+
 def test_run_whose_input_was_wrong_ends_as_wrong_usage() -> None:
     """Such as a workdir that the project does not have; other failures are the platform's."""
     assert show_outcome(Sheet(), Failed("no such workdir", "InputError"), "t") == exits.USAGE
     assert show_outcome(Sheet(), Failed("no key", "SandboxKeyError"), "t") == exits.PLATFORM
+
+
+@pytest.mark.parametrize("status", ["success", "error", "interrupted"])
+def test_answer_to_nothing_is_refused(server: FakeServer, session: Session, status: str) -> None:
+    """An ended run is not watched again, as if it had been answered."""
+    server.runs = [{"run_id": "r", "status": status}]
+    server.state["values"] = {"status": "passed"}
+    sheet = Sheet()
+    assert Resumption(sheet, session)("t", left_open(sheet), answered=True) == exits.USAGE
+    assert sheet.text == "Nothing waits for an answer on thread t; what you said was not used.\n"
+    assert not any(asked.endswith("/stream") for asked in server.asked)
+
+
+@pytest.mark.parametrize(("status", "answered"), [("running", True), ("pending", True), ("success", False)])
+def test_run_is_watched_where_an_answer_may_be_used_or_none_was_given(
+    server: FakeServer, session: Session, status: str, answered: bool
+) -> None:
+    """A run that works may ask yet; one that has ended is shown again."""
+    server.runs = [{"run_id": "r", "status": status}]
+    server.state["values"] = {"status": "passed"}
+    server.run = {"run_id": "r", "status": "success"}
+    sheet = Sheet()
+    assert Resumption(sheet, session)("t", left_open(sheet), answered=answered) == exits.OK
+    assert "GET /threads/t/runs/r/stream" in server.asked
 
 
 def test_cancel_of_a_waiting_thread_says_how_to_end_it(server: FakeServer, session: Session) -> None:

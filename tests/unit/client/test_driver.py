@@ -251,8 +251,9 @@ async def test_an_answer_to_no_open_question_is_not_sent(answers: dict[str, Any]
     """The server would accept it and do nothing; nothing is started."""
     server = FakeServer()
     server.state["interrupts"] = [{"id": "i", "value": 1}]
-    with pytest.raises(StaleAnswerError, match="Open now: i"):
+    with pytest.raises(StaleAnswerError, match="Open now: i") as refused:
         [event async for event in driver(server.handle).answer(answers)]
+    assert refused.value.open_now == ("i",)
     assert server.bodies() == []
 
 

@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 import uuid
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -39,6 +40,17 @@ def thread_id(given: str | None) -> str | None:
             f"{given!r} is no id of a thread; `sandbox-agent threads` lists them"
         ) from None
     return given
+
+
+def folder(given: str) -> Path:
+    """Return a folder as it was typed.
+
+    Raises:
+        BadParameter: it is empty: `Path("")` would be the current folder.
+    """
+    if not given:
+        raise typer.BadParameter("an empty path names nothing; `.` is the current folder")
+    return Path(given)
 
 
 ServerOption = Annotated[

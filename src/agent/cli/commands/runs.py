@@ -14,6 +14,7 @@ from agent.cli.commands.options import (
     ThreadArgument,
     VerboseOption,
     YesOption,
+    folder,
     thread_id,
 )
 from agent.cli.entry import connected
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 
 
 def repair(
-    path: Annotated[Path, typer.Argument(help="Folder of the project; at most 50 MB are sent, compressed.")],
+    path: Annotated[
+        Path,
+        typer.Argument(parser=folder, help="Folder of the project; at most 50 MB are sent, compressed."),
+    ],
     test: Annotated[str, typer.Option(help="Decides by its exit code whether the tests pass.")] = "",
     setup: Annotated[str, typer.Option(help="Runs once before the tests, such as an installation.")] = "",
     goal: Annotated[str, typer.Option(help="Words to the planner.")] = "",
@@ -143,6 +147,7 @@ def resume(
         from agent.cli.threads import Resumption
 
         go_on = Resumption(screen, session, verbose=verbose, json=json)
-        return go_on(thread, decider(screen, yes=yes, no=reject), model=model)
+        answered = yes or reject is not None
+        return go_on(thread, decider(screen, yes=yes, no=reject), model=model, answered=answered)
 
     connected(work, server, header, json=json)

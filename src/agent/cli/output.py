@@ -1,0 +1,68 @@
+"""The standard output, and what becomes of a command when it cannot be written."""
+
+import contextlib
+import errno
+import io
+import os
+import sys
+from typing import Any
+
+import typer
+
+from agent.cli import exits
+
+
+class OutputError(OSError):
+    """The standard output takes no more: a full disk, or a reader that has left.
+
+    No `BrokenPipeError`, which rich and click would end the process for, with exit code 1.
+    """
+
+
+class _Output(io.FileIO):
+    """The standard output's file; whatever fails there is told from the errors of other files."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as exc:
+            raise OutputError(exc.errno, exc.strerror) from exc
+
+
+def watch() -> None:
+    """Have the standard output raise `OutputError`; one that was replaced, as in tests, is left alone."""
+    stdout = sys.stdout
+    if stdout is None or stdout is not sys.__stdout__ or not isinstance(stdout, io.TextIOWrapper):
+        return
+    stdout.flush()
+    file = _Output(stdout.fileno(), "w", closefd=False)
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(file),
+        encoding=stdout.encoding,
+        errors=stdout.errors,
+        line_buffering=stdout.line_buffering,
+        write_through=stdout.write_through,
+    )
+
+
+def flush() -> None:
+    """Write what is left in buffers.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def give_up(exc: OutputError) -> int:
+    """Write nothing more, say why unless the reader has left, and return the exit code."""
+    # What is still in buffers would be tried again when the process ends.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+    if exc.errno == errno.EPIPE:
+        return exits.READER_LEFT
+    with contextlib.suppress(OSError):  # the standard error may be the same file
+        typer.echo(f"The output cannot be written: {exc.strerror}.", err=True)
+    return exits.PLATFORM

@@ -1,0 +1,77 @@
+"""What becomes of a command whose output goes nowhere, in a process of its own."""
+
+import subprocess
+import sys
+
+import pytest
+
+from agent.cli import exits
+
+LINES = 20_000
+"""More than a pipe and all buffers hold."""
+WORK = f"""
+import sys
+import typer
+from agent.cli.entry import guarded, screen_for
+from agent.cli.jsonl import JsonView
+
+def lines():
+    screen = screen_for()
+    for number in range({LINES}):
+        screen.line(f"line {{number}}")
+    return 0
+
+def objects():
+    view = JsonView()
+    for number in range({LINES}):
+        view.write("thread", {{"n": number}})
+    return 0
+
+def text():
+    sys.stdout.write("x")  # left in the buffer
+    return 0
+
+def other():
+    raise OSError(28, "not the output's")
+
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(lambda: guarded(globals()[sys.argv.pop()]))
+app(args=[])
+"""
+
+
+def command(kind: str, redirection: str) -> subprocess.CompletedProcess[str]:
+    """Run work with its output somewhere; the exit code is the work's own."""
+    shell = f'"$0" -c "$1" {kind} {redirection}'
+    return subprocess.run(
+        ["bash", "-c", f"{shell}; exit ${{PIPESTATUS[0]}}", sys.executable, WORK],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("kind", ["lines", "objects", "text"])
+def test_output_that_cannot_be_written_is_one_line(kind: str) -> None:
+    """No traceback, and no success: whoever reads the file would take it for whole."""
+    done = command(kind, "> /dev/full")
+    assert done.stderr == "The output cannot be written: No space left on device.\n"
+    assert done.returncode == exits.PLATFORM
+
+
+@pytest.mark.parametrize("kind", ["lines", "objects"])
+def test_reader_that_has_enough_ends_the_command_quietly(kind: str) -> None:
+    """With what a shell gives a program that SIGPIPE ended."""
+    done = command(kind, "| head -1")
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stderr == ""
+    assert done.returncode == exits.READER_LEFT
+
+
+def test_error_of_something_else_is_not_taken_for_the_outputs() -> None:
+    """It is a fault of ours and stays one."""
+    done = command("other", "")
+    assert "not the output's" in done.stderr
+    assert "cannot be written" not in done.stderr
+    assert done.returncode == 1
