@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from e2b_code_interpreter import AsyncSandbox
 from langgraph_sdk.client import LangGraphClient
 
 import agent.scripted
+from agent.sandbox.owners import APP
+from support.e2b_process import E2BLocal
 from support.langgraph_dev import DevServer
 from support.tcp_proxy import TcpProxy
 from support.terminal import Terminal
@@ -333,10 +336,10 @@ def test_chat_on_a_terminal_talks_until_the_end_of_input(env: dict[str, str], tm
         assert terminal.wait() == 0
 
 
-async def test_threads_are_listed_beside_one_that_cannot_be_read(
-    env: dict[str, str], client: LangGraphClient
+async def test_one_thread_that_cannot_be_read_is_in_nobodys_way(
+    env: dict[str, str], client: LangGraphClient, sandboxes: E2BLocal
 ) -> None:
-    """Its state answers 400; the list names it, and goes where it is sent."""
+    """Its state answers 400; lists of threads and of sandboxes name it, and go where they are sent."""
     thread = await client.threads.create(graph_id="plan_execute")
     given = {"project": {"a.py": "x = 1\n"}, "messages": [{"role": "nobody"}]}
     made = await client.runs.create(thread["thread_id"], "plan_execute", input=given)
@@ -347,6 +350,22 @@ async def test_threads_are_listed_beside_one_that_cannot_be_read(
         assert listed.returncode == 0, listed.stdout + listed.stderr
         (line,) = [line for line in listed.stdout.splitlines() if line.startswith(thread["thread_id"])]
         assert "cannot be read: " in line
+    named = {
+        "app": APP,
+        "deployment": "e2e",
+        "thread": thread["thread_id"],
+        "keep": "thread",
+        "home": "server",
+    }
+    left = await AsyncSandbox.create(metadata=named, **sandboxes.options)
+    await left.pause()
+    found = await asyncio.to_thread(
+        run, env | sandboxes.env | {"DEPLOYMENT": "e2e"}, "sandboxes", "list", "--trust-server"
+    )
+    await left.kill()
+    assert found.returncode == 0, found.stdout + found.stderr
+    (line,) = [line for line in found.stdout.splitlines() if line.startswith(left.sandbox_id)]
+    assert "its thread cannot be read" in line
     shell = f'"{PROGRAM}" threads --json'
     for pipe, code, said in (
         ("| head -1", 0, ""),

@@ -24,6 +24,7 @@ def waiting(hours: float) -> ThreadView:
     return ThreadView("waiting", NOW - timedelta(hours=hours))
 
 
+UNREADABLE = ThreadView("unreadable")
 GONE, BUSY, IDLE = ThreadView("gone"), ThreadView("busy"), ThreadView("idle", NOW - timedelta(days=30))
 
 
@@ -45,6 +46,8 @@ GONE, BUSY, IDLE = ThreadView("gone"), ThreadView("busy"), ThreadView("idle", NO
         (sandbox(paused_h=47), waiting(47), Fate.SPARE),
         (sandbox(paused_h=49), waiting(49), Fate.END),
         (sandbox(keep="thread", paused_h=49), waiting(49), Fate.END),
+        (sandbox(paused_h=47), UNREADABLE, Fate.SPARE),
+        (sandbox(paused_h=49), UNREADABLE, Fate.END),
         (sandbox(), None, Fate.SPARE),
         (sandbox(home="process", paused_h=47), None, Fate.SPARE),
         (sandbox(home="process", paused_h=49), None, Fate.END),

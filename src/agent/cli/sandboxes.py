@@ -9,6 +9,7 @@ from rich.text import Text
 from agent.cli import exits
 from agent.cli.screen import Screen
 from agent.cli.session import Session
+from agent.client import RefusedError
 from agent.errors import SandboxError, SettingsError
 from agent.sandbox.reaper import Fate, Patience, Reaper, ThreadView, Verdict
 from agent.settings import Settings
@@ -23,7 +24,12 @@ class _Threads:
         self._server = session.server
 
     async def view(self, thread_id: str) -> ThreadView:
-        found = await self._server.standing(thread_id)
+        try:
+            found = await self._server.standing(thread_id)
+        except RefusedError as exc:
+            if exc.status_code not in {400, 422}:  # it refuses us, or fails, and not at this thread alone
+                raise
+            return ThreadView("unreadable")
         return ThreadView(found.standing, found.since, found.keeps)
 
 

@@ -6,7 +6,8 @@ it. What is to be done with one is decided by `verdict`, without I/O. Rules, in 
 1. Only sandboxes whose metadata name this deployment are looked at.
 2. A running one is spared: somebody works in it, or its lease pauses it soon.
 3. One whose thread has work to do, or waits for a human within the human's limit, is spared.
-4. When the LangGraph server does not say how a thread stands, nothing is done to its sandbox.
+4. When the LangGraph server does not say how a thread stands, nothing is done to its sandbox. Where it is
+   there, and the server cannot read it, the sandbox is kept as long as for a human.
 
 Two reapers at once do no harm: ending what is already gone is no error.
 """
@@ -30,8 +31,9 @@ logger = logging.getLogger(__name__)
 class ThreadView:
     """How a thread stands on its LangGraph server."""
 
-    standing: Literal["gone", "busy", "waiting", "idle"]
-    """`busy`: a run works or is queued. `waiting`: its state holds an unanswered question."""
+    standing: Literal["gone", "busy", "waiting", "idle", "unreadable"]
+    """`busy`: a run works or is queued. `waiting`: its state holds an unanswered question. `unreadable`:
+    it is there, and the server refuses to tell its state."""
     since: datetime | None = None
     """When it came to stand so, as far as its newest checkpoint says."""
     keeps: str = ""
@@ -106,6 +108,8 @@ def verdict(sandbox: SandboxInfo, thread: ThreadView | None, now: datetime, pati
             return Verdict(sandbox, Fate.SPARE, "its thread has a run")
         case "waiting":
             return kept(thread.since or sandbox.end_at, patience.human, "its thread waits for a human")
+        case "unreadable":
+            return kept(sandbox.end_at, patience.human, "its thread cannot be read; paused")
     if sandbox.metadata.get("keep") == "thread" or thread.keeps == sandbox.sandbox_id:
         return kept(max(sandbox.end_at, thread.since or sandbox.end_at), patience.idle, "idle")
     return Verdict(sandbox, Fate.END, "its run has ended")
