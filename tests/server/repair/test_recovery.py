@@ -22,8 +22,8 @@ COUNTED = {
     "tests/run.sh": "[ $(bash a.sh)$(bash b.sh) = 12 ]\n",
 }
 """A project whose steps can be told apart, and counted where they ran."""
-FIRST = ("a.sh", "echo ran >> /tmp/first; echo echo 1 > a.sh")
-SECOND = ("b.sh", "echo ran >> /tmp/second; echo echo 2 > b.sh")
+FIRST = ("a.sh", "echo echo 1 > a.sh")
+SECOND = ("b.sh", "echo echo 2 > b.sh")
 
 
 async def in_the_sandbox(sandboxes: E2BLocal, repair: Repair, command: str) -> str:
@@ -63,7 +63,7 @@ async def test_step_that_failed_starts_anew_from_the_files_before_it(
     with pytest.raises(ModelError, match="the provider will not answer"):
         await repair.answer(APPROVE)
     assert ((await repair.values())["step"], (await repair.values())["status"]) == (1, None)
-    assert await in_the_sandbox(sandboxes, repair, "cat /home/user/project/b.sh") == "echo 2\n"
+    assert await in_the_sandbox(sandboxes, repair, "cat ~/project/b.sh") == "echo 2\n"
     repair.mind.act = look
     state = await repair.run(None)
     assert "<stdout>\necho 0\n</stdout>" in looked[0]
@@ -179,10 +179,10 @@ async def test_sandbox_that_fell_back_is_noticed_and_put_right(
     """An older state of the disk comes back under the same id: told, not trusted (A7)."""
     repair = make_repair(plan(FIRST), plan(SECOND))
     await repair.start(COUNTED)
-    meta = "/home/user/.repair/marker"
+    meta = "~/.repair/marker"
     older = await in_the_sandbox(sandboxes, repair, f"cat {meta}")
     await repair.answer(APPROVE)
-    back = f"cd /home/user/project; echo echo 0 > a.sh; echo '{older}' > {meta}"
+    back = f"cd ~/project; echo echo 0 > a.sh; echo '{older}' > {meta}"
     await in_the_sandbox(sandboxes, repair, back)
     state = await repair.answer(APPROVE)
     assert state["status"] == "passed"
@@ -197,7 +197,7 @@ async def test_sandbox_without_a_marker_is_prepared_anew(
     """It answers to the id, and bears no mark of this run's preparation: prepared again, and told (A7)."""
     repair = make_repair(plan(FIRST, SECOND))
     await repair.start(COUNTED, setup_command="echo ran >> ../setups")
-    await in_the_sandbox(sandboxes, repair, "rm -rf /home/user/.repair /home/user/project")
+    await in_the_sandbox(sandboxes, repair, "rm -rf ~/.repair ~/project")
     state = await repair.answer(APPROVE)
     assert state["status"] == "passed"
     assert "it fell back to an older state" in state["warnings"][0]
@@ -207,15 +207,18 @@ async def test_cancel_reaches_the_sandbox_and_the_run_can_go_on(
     make_repair: MakeRepair, sandboxes: E2BLocal
 ) -> None:
     """No further command runs after a cancel in mid-step (A56); going on repeats that step alone."""
-    slow = ("b.sh", "for i in $(seq 300); do echo $i >> /tmp/ticks; sleep 0.1; done; echo echo 2 > b.sh")
+    slow = (
+        "b.sh",
+        "for i in $(seq 300); do echo $i >> ~/.ticks_history; sleep 0.1; done; echo echo 2 > b.sh",
+    )
     repair = make_repair(plan(FIRST, slow))
     await repair.start(COUNTED)
     running = asyncio.create_task(repair.answer(APPROVE))
-    await in_the_sandbox(sandboxes, repair, "until test -s /tmp/ticks; do sleep 0.01; done")
+    await in_the_sandbox(sandboxes, repair, "until test -s ~/.ticks_history; do sleep 0.01; done")
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    count = "sleep 2; wc -l < /tmp/ticks; sleep 1; wc -l < /tmp/ticks"
+    count = "sleep 2; wc -l < ~/.ticks_history; sleep 1; wc -l < ~/.ticks_history"
     before, after = (await in_the_sandbox(sandboxes, repair, count)).split()
     assert before == after
     assert "b.sh" not in (await repair.values())["changes"]

@@ -78,10 +78,9 @@ async def test_a_command_cancelled_before_it_was_seen_to_start_is_ended(
 
 async def test_a_cancelled_search_is_ended(box: E2BBox, handle: OwnedSandbox) -> None:
     """Work on files is ended as commands are."""
-    await handle.commands.run("mkfifo pipe")
-    work = box.work_on_files(
-        "read", path="/home/user/pipe", root="/home/user", also=[], first=1, last=None, start=None, room=1
-    )
+    await handle.files.write("/home/user/hard.txt", "a" * 40 + "!")
+    endless = {"pattern": "(a+)+$", "only": None, "ignore_case": False, "most": 1, "room": 1000}
+    work = box.work_on_files("search", path="/home/user/hard.txt", root="/home/user", also=[], **endless)
     task = asyncio.create_task(work)
     readers = "ps -eo args= | grep -c '^python3 -I -S' || true"
     while (await handle.commands.run(readers)).stdout == "0\n":
@@ -144,10 +143,10 @@ async def test_a_start_that_is_not_confirmed_is_asked_for_once_more(
     """A request that was slow is sent again, and the command runs once (A24)."""
     monkeypatch.setattr(handle.connection_config, "request_timeout", 0.5)
     sandboxes.inject("delay", "process.Process/Start", seconds=1)
-    result = await box.run_command("echo ran | tee -a /tmp/runs", timeout_s=60)
+    result = await box.run_command("echo ran | tee -a ~/runs", timeout_s=60)
     assert (result.exit_code, result.stdout) == (0, "ran\n")
     await asyncio.sleep(1)
-    assert await handle.files.read("/tmp/runs") == "ran\n"
+    assert await handle.files.read("/home/user/runs") == "ran\n"
 
 
 async def test_a_command_that_was_started_unheard_is_not_started_again(
@@ -156,9 +155,9 @@ async def test_a_command_that_was_started_unheard_is_not_started_again(
     """The reply was late, not the command: the outcome is unknown, and it is neither repeated nor left."""
     monkeypatch.setattr(handle.connection_config, "request_timeout", 0.5)
     sandboxes.inject("late", "process.Process/Start", seconds=3)
-    result = await box.run_command("echo ran >> /tmp/unheard; exec sleep 3009", timeout_s=60)
+    result = await box.run_command("echo ran >> ~/unheard; exec sleep 3009", timeout_s=60)
     assert (result.exit_code, result.timed_out) == (None, False)
-    assert await handle.files.read("/tmp/unheard") == "ran\n"
+    assert await handle.files.read("/home/user/unheard") == "ran\n"
     assert await sleepers(handle) == ""
 
 

@@ -155,7 +155,8 @@ class Cells:
 
     def tell_of_an_earlier_kernel(self, folder: str) -> None:
         """Display a form of ours if this sandbox had a kernel before this one: what that knew is lost."""
-        mark = os.path.join(folder, ".kernel")
+        # By name: without isolation, local sandboxes share the folder.
+        mark = os.path.join(folder, ".kernel-" + os.environ.get("E2B_SANDBOX_ID", ""))
         if os.path.exists(mark):
             self.publish({RESTARTED: ""})
         else:
