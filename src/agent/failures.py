@@ -1,7 +1,7 @@
 """What becomes of an exception in a tool call: the one table of what ends a run and what a model is told.
 
-Nothing is tried again here. What may be sent again safely was, where it was sent; code that may have run
-never is.
+Nothing is tried again here. What may be sent again safely was, where it was sent; tools that only look are
+called again by `tools/retries.py`; code that may have run never is.
 """
 
 import logging
@@ -81,7 +81,7 @@ def told(exc: Exception, *, ours: bool = True) -> str | None:
 
 
 def tool_errors() -> ToolErrorMiddleware[Any, Any]:
-    """Return langchain's middleware on this table; list it right before `SandboxMiddleware`.
+    """Return langchain's middleware on this table; list it before `SandboxMiddleware`.
 
     Tools of this package tell by themselves; this is for all others, and for a sandbox that cannot be had.
     """

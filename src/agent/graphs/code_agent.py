@@ -26,6 +26,7 @@ from agent.settings import Settings
 from agent.summaries import summaries
 from agent.tools import Limits, background_tools, file_tools, python_tool, shell_tool
 from agent.tools.events import ToolEventsMiddleware
+from agent.tools.retries import LookingRetries
 from agent.wiring import sandbox_manager
 
 
@@ -66,6 +67,7 @@ def code_agent(
             ToolEventsMiddleware(),
             ArtifactsMiddleware(settings, manager.secrets.redacted),
             tool_errors(),
+            LookingRetries(),
             SandboxMiddleware(manager),
         ],
         context_schema=Context,

@@ -23,6 +23,7 @@ from agent.sandbox.provider import Handle
 from agent.settings import Settings
 from agent.tools import Limits, file_tools, shell_tool
 from agent.tools.events import ToolEventsMiddleware
+from agent.tools.retries import LookingRetries
 
 MAX_MODEL_CALLS = 25
 """In one step; a model that needs more goes round in circles."""
@@ -61,6 +62,7 @@ class Executor:
                 RedactionMiddleware(secrets),
                 ToolEventsMiddleware(),
                 tool_errors(),
+                LookingRetries(),
             ],
             context_schema=Context,
             # A step that is cut short starts anew: its messages need no checkpoints of their own.

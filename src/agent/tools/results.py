@@ -15,6 +15,7 @@ from langgraph.errors import GraphBubbleUp
 from agent.failures import told
 from agent.sandbox.provider import BackgroundResult, CodeResult, CommandResult, RichResult, Spooled
 from agent.tools.budget import clipped, shares, size
+from agent.tools.retries import is_asked_again
 from agent.tools.terminal import plain
 
 P = ParamSpec("P")
@@ -51,6 +52,8 @@ def reported(
             except GraphBubbleUp:
                 raise
             except Exception as exc:
+                if is_asked_again(exc):
+                    raise
                 words = told(exc)
                 if words is None:
                     raise

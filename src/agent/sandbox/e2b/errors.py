@@ -55,7 +55,9 @@ def meaning(exc: Exception) -> SandboxError:
     """Translate an exception of the SDK; `raise meaning(exc) from exc`."""
     for theirs, ours, words in _MEANINGS:
         if isinstance(exc, theirs):
-            return ours(f"{words}: {exc}")
+            # After its first sentence the SDK advises whoever wrote the program, and not a model.
+            said = str(exc).partition(". ")[0] if isinstance(exc, TimeoutException) else exc
+            return ours(f"{words}: {said}")
     status = exc.status_code if isinstance(exc, SandboxException) else None
     ours, words = _STATUSES.get(status or 0, (SandboxError, "the sandbox service failed"))
     return ours(f"{words}: {exc or type(exc).__name__}")
