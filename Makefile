@@ -16,7 +16,7 @@ dev: .venv/installed  ## serve the graphs with Studio (PORT=2024); without an E2
 	@$(BIN)/sandbox-agent serve $(if $(PORT),--port $(PORT))
 
 test: .venv/installed  ## run all tests
-	@$(BIN)/pytest -n 3 --dist loadfile
+	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 soak: .venv/installed  ## run the graphs under everything that goes wrong (RUNS=40)
 	@$(BIN)/python bench/soak.py --runs $(or $(RUNS),40)
