@@ -32,7 +32,7 @@ pip=".venv/bin/python -m pip --quiet --disable-pip-version-check"
 # uv takes seconds where pip takes minutes. It does not read pip's configuration, so whoever has an index of their own,
 # and whomever uv fails, has pip.
 with_uv() {
-    ! $pip config list | grep -q '[.]index-url=' || return 1
+    ! $pip config list | grep -q '[.]index' || return 1
     $pip install --constraint constraints.txt uv || return 1
     .venv/bin/uv pip install --quiet --python .venv/bin/python --compile-bytecode \
         --constraint constraints.txt --editable '.[dev]'
