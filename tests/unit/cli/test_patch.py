@@ -19,6 +19,12 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
 
 
+def commit(folder: Path) -> None:
+    """Commit all there is."""
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "x")
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with a few files in it."""
@@ -37,8 +43,7 @@ def repository(folder: Path) -> Path:
     for name in ("a.py", "gone.py"):
         (inner / name).write_text("x = 1\n")
     git(folder, "init", "-q")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "x")
+    commit(folder)
     return folder
 
 
@@ -133,8 +138,7 @@ def test_apply_changes_the_files(folder: Path, repository: bool) -> None:
     """In a repository without uncommitted changes, and outside of any."""
     if repository:
         git(folder, "init", "-q")
-        git(folder, "add", "-A")
-        git(folder, "commit", "-qm", "x")
+        commit(folder)
     apply(DIFF, folder)
     assert (folder / "a.py").read_text() == "x = 2\n"
 
@@ -143,8 +147,7 @@ def test_apply_in_a_subfolder_of_a_repository_changes_that_subfolder(folder: Pat
     """Paths are relative to the folder that was sent."""
     git(folder, "init", "-q")
     (folder / "deep/a.py").write_text("x = 1\n")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "x")
+    commit(folder)
     apply(DIFF, folder / "deep")
     assert (folder / "deep/a.py").read_text() == "x = 2\n"
     assert (folder / "a.py").read_text() == "x = 1\n"
@@ -153,8 +156,7 @@ def test_apply_in_a_subfolder_of_a_repository_changes_that_subfolder(folder: Pat
 def test_apply_refuses_uncommitted_changes_unless_forced(folder: Path) -> None:
     """Only files that the diff touches count."""
     git(folder, "init", "-q")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "x")
+    commit(folder)
     (folder / "a.py").write_text("x = 1\ny = 1\n")
     with pytest.raises(PatchError, match=r"uncommitted changes in a\.py"):
         apply(DIFF, folder)
@@ -167,8 +169,7 @@ def test_uncommitted_changes_are_refused_before_anything_is_sent(folder: Path) -
     """Of files that are sent; in a subfolder of a repository, too."""
     git(folder, "init", "-q")
     (folder / "deep/a.py").write_text("x = 1\n")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "x")
+    commit(folder)
     refuse_uncommitted(folder / "deep", ["a.py"])
     (folder / "a.py").write_text("y = 1\n")
     refuse_uncommitted(folder / "deep", ["a.py"])
@@ -191,8 +192,7 @@ def test_touched_names_each_file_once_as_the_folder_has_it(folder: Path) -> None
     git(folder, "init", "-q")
     for name in ("old.py", "mode.sh", 'caf\u00e9 "x".py', "deep/[a].py"):
         (folder / name).write_text("x = 1\n")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "x")
+    commit(folder)
     (folder / "old.py").unlink()
     (folder / "mode.sh").chmod(0o755)
     (folder / 'caf\u00e9 "x".py').write_text("x = 2\n")
