@@ -10,6 +10,7 @@ from pydantic import AfterValidator, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from agent.sandbox.policy import host_rule
 from agent.scripted import SCRIPTS
 
 
@@ -36,14 +37,13 @@ def _deployment_name(value: str) -> str:
     return value
 
 
-_HOST = re.compile(r"(\*\.)?[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(/\d{1,2})?")
-
-
 def _internet(value: str) -> str:
-    hosts = [host.strip() for host in value.split(",")]
-    if value not in {"off", "setup", "on"} and not all(_HOST.fullmatch(host) for host in hosts):
-        raise ValueError("must be off, setup, on, or hosts separated by commas")
-    return ",".join(hosts)
+    if value in {"off", "setup", "on"}:
+        return value
+    try:
+        return ",".join(host_rule(host.strip()) for host in value.split(","))
+    except ValueError as exc:
+        raise ValueError(f"must be off, setup, on, or hosts separated by commas, and {exc}") from exc
 
 
 _NEVER_PASSED = frozenset({"E2B_API_KEY", "ARTIFACT_KEY", "LANGGRAPH_API_KEY", "LANGSMITH_API_KEY"})

@@ -7,6 +7,7 @@ import pathlib
 from typing import Protocol
 
 from e2b_local.agent_client import AgentClient
+from e2b_local.egress import Egress
 
 
 class BoxStartError(Exception):
@@ -25,11 +26,11 @@ class Box(Protocol):
     async def thaw(self) -> None:
         """Let every process go on."""
 
-    async def set_internet(self, allowed: bool) -> None:
-        """Open or close the way to the internet.
+    async def set_internet(self, egress: Egress | None) -> None:
+        """Open this much of the way to the internet and nothing else; None closes it.
 
         Raises:
-            ApiError: it cannot be; what was open before still is.
+            ApiError: it cannot be; no more is open than before.
         """
 
     async def kill(self) -> None:

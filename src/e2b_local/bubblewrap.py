@@ -20,6 +20,7 @@ from e2b_local.agent_client import AgentClient, BoxGoneError
 from e2b_local.box import INBOX, Box, BoxStartError, await_ready
 from e2b_local.cgroups import Cgroups, Group, GroupLimits
 from e2b_local.config import Limits
+from e2b_local.egress import Egress
 from e2b_local.errors import ApiError
 from e2b_local.internet import Internet, installed
 from e2b_local.mounts import INBOX_PARENT, RUN_DIR, Mounts, writable_bytes
@@ -68,14 +69,14 @@ class BubblewrapBox:
         with contextlib.suppress(BoxGoneError):
             await self.agent.call("thaw")
 
-    async def set_internet(self, allowed: bool) -> None:
+    async def set_internet(self, egress: Egress | None) -> None:
         """Attach `pasta` to the box's network, or take it away."""
-        if not allowed:
+        if egress is None:
             await self._internet.close()
         elif not installed():
             raise ApiError(400, "internet access needs pasta on the server: apt-get install passt")
         else:
-            await self._internet.open()
+            await self._internet.open(egress)
 
     async def kill(self) -> None:
         """Kill process 1: the kernel kills the rest of its namespace with it."""

@@ -12,9 +12,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router
 
 from e2b_local.config import Config
+from e2b_local.egress import EGRESS, understood
 from e2b_local.errors import ApiError
 from e2b_local.idempotency import Idempotency
-from e2b_local.internet import EGRESS, wanted
 from e2b_local.listing import sandbox_page, snapshot_page
 from e2b_local.metrics import samples
 from e2b_local.registry import DEFAULT_TIMEOUT_S, Registry
@@ -155,8 +155,8 @@ class ControlPlane:
         body = await _body(request)
         # An update replaces what was set before: without a word about it there is no access.
         given = body.get("allow_internet_access", body.get("allowInternetAccess"))
-        egress = {key: body[key] for key in EGRESS if key in body}
-        await self._registry.set_internet(request.path_params["id"], bool(wanted(body, given)), egress)
+        told = {key: body[key] for key in EGRESS if key in body}
+        await self._registry.set_internet(request.path_params["id"], understood(body, given), told)
         return Response(status_code=204)
 
     async def _fork(self, request: HttpRequest) -> Response:
@@ -239,6 +239,8 @@ def _creation(body: dict[str, Any]) -> Request:
     network = body.get("network") or {}
     if not isinstance(network, dict):
         raise ApiError(400, "network is not an object")
+    given = body.get("allow_internet_access")
+    egress = understood(network, given)
     return Request(
         template=template,
         timeout_s=_timeout(body, DEFAULT_TIMEOUT_S),
@@ -250,7 +252,8 @@ def _creation(body: dict[str, Any]) -> Request:
             keep_memory=body.get("autoPauseMemory") is not False,
             auto_resume=bool((body.get("autoResume") or {}).get("enabled")),
         ),
-        internet=wanted(network, body.get("allow_internet_access")),
+        egress=egress,
+        internet=None if given is None and not any(map(network.get, EGRESS)) else egress is not None,
         network={key: value for key, value in network.items() if value is not None},
     )
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
+import json
 import os
 import pathlib
 import shutil
-from typing import Any
+import socket
+import sys
+from collections.abc import Iterator
 
+from e2b_local import routes
 from e2b_local.agent_client import AgentClient
+from e2b_local.egress import Egress
 from e2b_local.errors import ApiError
+from e2b_local.named_hosts import NamedHosts
 from e2b_local.state import note_process
 
 # Where a box asks for names; pasta passes it on to the host's own server.
 NAME_SERVER = "169.254.1.1"
-INGRESS = frozenset({"allowPublicTraffic", "maskRequestHost"})
-"""Options for traffic into a sandbox, which an update leaves alone."""
-EGRESS = frozenset({"allowOut", "denyOut"})
-_EVERYWHERE = frozenset({"0.0.0.0/0", "::/0"})
 _ATTACH_TIMEOUT_S = 10.0
 _PROBE_S = 0.02
 _NS_GET_USERNS = 0xB701  # linux/nsfs.h
@@ -40,77 +43,124 @@ class Internet:
         self._agent = agent
         self._state_dir = state_dir
         self._process: asyncio.subprocess.Process | None = None
+        self._egress: Egress | None = None
+        self._hosts: NamedHosts | None = None
+        # Whether rules lie in the box's network: they stay when the way out is taken away.
+        self._ruled = False
 
-    async def open(self) -> None:
-        """Attach and wait until the box has a route; does nothing when open.
+    async def open(self, egress: Egress) -> None:
+        """Attach and wait until the box has a route; does nothing when this much is open.
 
         Raises:
-            ApiError: 500, it could not be attached.
+            ApiError: 500, it could not be attached; nothing is open then.
         """
-        if self._process is not None and self._process.returncode is None:
+        if self._process is not None and self._process.returncode is None and self._egress == egress:
             return
-        command = ["setpriv", "--pdeathsig", "KILL", "pasta", "--foreground", "--quiet", *_OPTIONS]
-        command += ["--dns-forward", NAME_SERVER]
-        # Namespaces are handed over open: a name in /proc could mean another process by now, and the user
-        # that pasta becomes may not look this box up there.
-        network = os.open(f"/proc/{self._init_pid}/ns/net", os.O_RDONLY)
-        opened = [network]
-        command += ["--netns", f"/proc/self/fd/{network}"]
-        if os.geteuid() == 0:
-            command += ["--runas", "0:0"]
-        else:
-            # Not the user namespace of the box's processes: bwrap made theirs within the network's owner.
-            owner = fcntl.ioctl(network, _NS_GET_USERNS)
-            opened.append(owner)
-            command += ["--userns", f"/proc/self/fd/{owner}"]
-        self._process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-            pass_fds=opened,
-        )
-        for descriptor in opened:
-            os.close(descriptor)
-        note_process(self._state_dir, self._process.pid)
+        await self.close()
         try:
-            async with asyncio.timeout(_ATTACH_TIMEOUT_S):
-                # The kernel tells nobody outside when the route is there.
-                while self._process.returncode is None and not (await self._agent.call("network"))["route"]:  # noqa: ASYNC110
-                    await asyncio.sleep(_PROBE_S)
-        except TimeoutError:
+            # Before there is anywhere to go: what is denied is never open, not for a moment.
+            if egress.ruled or self._ruled:
+                await self._lay(egress)
+            await self._attach(ipv4_only=egress.ruled)
+        except BaseException:
             await self.close()
-        if self._process is None or self._process.returncode is not None:
-            raise ApiError(
-                500, "the sandbox has no way to the internet: pasta failed (may it use /dev/net/tun?)"
-            )
+            raise
+        self._egress = egress
 
     async def close(self) -> None:
         """Take the way out away; connections in use break."""
         process, self._process = self._process, None
+        hosts, self._hosts = self._hosts, None
+        if hosts is not None:
+            await hosts.close()
         if process is not None and process.returncode is None:
             process.kill()
             await process.wait()
 
+    async def _lay(self, egress: Egress) -> None:
+        """Lay the rules into the box's network, in the place of those that lie there."""
+        self._ruled = True
+        # Names can be asked for where a name may be what is wanted; else only where the address is allowed.
+        asked = [NAME_SERVER] if egress.names or egress.rest else []
+        nothing_else = egress.ruled and not egress.rest and not egress.names
+        rules = {
+            "names": bool(egress.names),
+            "open": [*(f"{each}/32" for each in asked), *egress.allowed] if egress.ruled else [],
+            "shut": ["0.0.0.0/0"] if nothing_else else list(egress.denied),
+        }
+        ours, theirs = socket.socketpair()
+        with ours, theirs, self._namespaces() as opened:
+            command = [sys.executable, "-m", routes.__name__, str(opened[0]), str(theirs.fileno())]
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                *map(str, opened[1:]),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                pass_fds=[*opened, theirs.fileno()],
+            )
+            said = b"it took too long"
+            try:
+                async with asyncio.timeout(_ATTACH_TIMEOUT_S):
+                    _, said = await process.communicate(json.dumps(rules).encode())
+            except TimeoutError:
+                pass
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    await asyncio.shield(process.wait())
+            if process.returncode != 0:
+                why = said.decode(errors="replace").strip().rpartition("\n")[2]
+                raise ApiError(500, f"the rules for the sandbox's internet could not be laid ({why})")
+            ours.setblocking(False)
+            _, descriptors, _, _ = socket.recv_fds(ours, 16, len(routes.NAME_PORTS))
+        self._hosts = NamedHosts(egress)
+        await self._hosts.open([socket.socket(fileno=each) for each in descriptors])
 
-def wanted(body: dict[str, Any], given: bool | None) -> bool | None:
-    """Return whether a request's network options ask for the internet: None if they say nothing of it.
+    @contextlib.contextmanager
+    def _namespaces(self) -> Iterator[list[int]]:
+        """Open the box's network and, for an ordinary user, the user namespace that owns it.
 
-    Args:
-        body: the network options as the SDK sends them.
-        given: allow_internet_access, or None.
+        They are handed over open: a name in /proc could mean another process by now, and a program that
+        becomes another user may not look this box up there.
+        """
+        opened = [os.open(f"/proc/{self._init_pid}/ns/net", os.O_RDONLY)]
+        try:
+            if os.geteuid() != 0:
+                # Not the user namespace of the box's processes: bwrap made theirs within the network's owner.
+                opened.append(fcntl.ioctl(opened[0], _NS_GET_USERNS))
+            yield opened
+        finally:
+            for descriptor in opened:
+                os.close(descriptor)
 
-    Raises:
-        ApiError: 400 for options that cannot be kept here. To ignore them would open what the caller closed.
-    """
-    allowed, denied = set(body.get("allowOut") or ()), set(body.get("denyOut") or ())
-    if unknown := {key for key in body if body[key]} - INGRESS - EGRESS - {"allow_internet_access"}:
-        raise ApiError(400, f"e2b-local has no network options {', '.join(sorted(unknown))}")
-    if denied and denied <= _EVERYWHERE and not allowed:
-        return False
-    if denied or (allowed and not allowed <= _EVERYWHERE):
-        raise ApiError(
-            400, "e2b-local cannot allow or deny single addresses: the internet is allowed or it is not"
-        )
-    return True if allowed else given
+    async def _attach(self, *, ipv4_only: bool) -> None:
+        """Start `pasta` on the box's network and wait for the route it makes."""
+        command = ["setpriv", "--pdeathsig", "KILL", "pasta", "--foreground", "--quiet", *_OPTIONS]
+        command += ["--dns-forward", NAME_SERVER]
+        command += ["--ipv4-only"] if ipv4_only else []
+        with self._namespaces() as opened:
+            command += ["--netns", f"/proc/self/fd/{opened[0]}"]
+            command += [f"--userns=/proc/self/fd/{each}" for each in opened[1:]] or ["--runas", "0:0"]
+            self._process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+                start_new_session=True,
+                pass_fds=opened,
+            )
+        note_process(self._state_dir, self._process.pid)
+        route = False
+        try:
+            async with asyncio.timeout(_ATTACH_TIMEOUT_S):
+                # The kernel tells nobody outside when the route is there.
+                while self._process.returncode is None and not route:
+                    await asyncio.sleep(_PROBE_S)
+                    route = bool((await self._agent.call("network"))["route"])
+        except TimeoutError:
+            self._process.kill()
+        if self._process.returncode is not None or not route:
+            raise ApiError(
+                500, "the sandbox has no way to the internet: pasta failed (may it use /dev/net/tun?)"
+            )

@@ -13,6 +13,7 @@ import socket
 
 from e2b_local.agent_client import AgentClient, BoxGoneError
 from e2b_local.box import INBOX, Box, BoxStartError, await_ready
+from e2b_local.egress import Egress
 from e2b_local.errors import ApiError
 from e2b_local.inbox.family import descendants
 from e2b_local.state import note_process
@@ -47,9 +48,9 @@ class PlainBox:
         with contextlib.suppress(BoxGoneError):
             await self.agent.call("thaw")
 
-    async def set_internet(self, allowed: bool) -> None:
-        """Do nothing if allowed: the host's network is open to it anyway; refuse to pretend otherwise."""
-        if not allowed:
+    async def set_internet(self, egress: Egress | None) -> None:
+        """Do nothing if all is allowed, as it is anyway; refuse to pretend otherwise."""
+        if egress is None or egress.ruled:
             raise ApiError(400, "without isolation a sandbox always has the host's network")
 
     async def kill(self) -> None:

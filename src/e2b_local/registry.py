@@ -13,9 +13,9 @@ from typing import Any
 from e2b_local.agent_client import BoxGoneError
 from e2b_local.box import Box
 from e2b_local.config import Config
+from e2b_local.egress import INGRESS, Egress
 from e2b_local.errors import ApiError
 from e2b_local.inbox.wire import OpError
-from e2b_local.internet import INGRESS
 from e2b_local.pool import Pool
 from e2b_local.sandbox import Request, Sandbox, State, new_id, now
 from e2b_local.snapshots import Snapshot, Snapshots
@@ -56,15 +56,15 @@ class Registry:
         _log.info("created %s (timeout %d s, %s)", sandbox.id, request.timeout_s, told)
         return sandbox
 
-    async def set_internet(self, sandbox_id: str, allowed: bool, egress: Mapping[str, Any]) -> None:
-        """Open or close a running sandbox's way to the internet, as the options `egress` asked for."""
+    async def set_internet(self, sandbox_id: str, egress: Egress | None, told: Mapping[str, Any]) -> None:
+        """Open or close a running sandbox's way to the internet, as the options `told` asked for."""
         sandbox = self.find(sandbox_id)
         async with sandbox.lock:
             self._check_running(sandbox)
-            await sandbox.box.set_internet(allowed)
+            await sandbox.box.set_internet(egress)
             kept = {key: sandbox.request.network[key] for key in INGRESS if key in sandbox.request.network}
             sandbox.request = dataclasses.replace(
-                sandbox.request, internet=allowed, network={**kept, **egress}
+                sandbox.request, egress=egress, internet=egress is not None, network={**kept, **told}
             )
 
     async def snapshot(self, sandbox_id: str, name: str | None) -> Snapshot:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from e2b_local.archives import save
 from e2b_local.box import Box
+from e2b_local.egress import Egress
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -54,9 +55,10 @@ class Request:
     metadata: dict[str, str]
     envs: dict[str, str]
     lifecycle: Lifecycle
+    egress: Egress | None = None
     internet: bool | None = None
+    """As it was asked for, and is told again; so is `network`."""
     network: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """As it was asked for, and is told again."""
 
     @property
     def public_traffic(self) -> bool:

@@ -32,8 +32,8 @@ class Starter:
             try:
                 if archive is not None:
                     await restore(box, archive)
-                if request.internet:
-                    await box.set_internet(True)
+                if request.egress is not None:
+                    await box.set_internet(request.egress)
                 named = {"E2B_SANDBOX_ID": sandbox_id, "E2B_TEMPLATE_ID": request.template}
                 await box.agent.call("configure", envs={**named, **request.envs})
             except BaseException:

@@ -4,10 +4,13 @@ The policy a run starts with is held in state. A resume sends no context, or ano
 what was agreed when the run began.
 """
 
+import contextlib
+import ipaddress
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from agent.errors import InputError
 
@@ -18,7 +21,25 @@ Keep = Literal["run", "thread"]
 Start = Literal["eager", "lazy"]
 LeaseS = Annotated[int, Field(ge=30, le=MAX_LEASE_S)]
 TimeoutS = Annotated[int, Field(ge=1, le=3600)]
-Internet = Literal["off", "setup", "on"] | Annotated[list[str], Field(min_length=1, max_length=100)]
+
+
+def host_rule(value: str) -> str:
+    """Return what names hosts: a name, a name after `*.`, an IPv4 address or a CIDR block of them.
+
+    Raises:
+        ValueError: it is none of these, such as an address with a scheme or a port.
+    """
+    with contextlib.suppress(ValueError):
+        return str(ipaddress.IPv4Network(value)).removesuffix("/32")
+    if not _HOST_NAME.fullmatch(value):
+        raise ValueError(f"{value!r} is no host: a name, *.name, an IPv4 address or a CIDR block is")
+    return value.lower()
+
+
+_HOST_NAME = re.compile(r"(\*\.)?([a-z0-9_-]{1,63}\.)*(?=[a-z0-9-]*[a-z])[a-z0-9-]{1,63}", re.IGNORECASE)
+
+HostRule = Annotated[str, AfterValidator(host_rule)]
+Internet = Literal["off", "setup", "on"] | Annotated[list[HostRule], Field(min_length=1, max_length=100)]
 
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 

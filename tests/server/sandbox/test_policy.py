@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from e2b_code_interpreter import AsyncSandbox
@@ -17,7 +18,9 @@ from agent.sandbox.owners import Owner
 from agent.sandbox.policy import SandboxPolicy
 from agent.sandbox.retries import Retries
 from agent.settings import Settings
+from agent.wiring import sandbox_policy
 from server.sandbox.conftest import MakeManager
+from support import small_world
 from support.alive import alive
 from support.e2b_process import E2BLocal, isolation_arguments, isolation_missing, start_e2b_local
 
@@ -92,6 +95,43 @@ async def test_the_internet_is_there_for_the_set_up_and_then_really_cut(
     assert await ways_out(later.handle) == 0
     plain = await manager.acquire(replace(owner, run="b", task="no-setup", thread="no-setup"), "")
     assert await ways_out(plain.handle) == 0
+
+
+@pytest.mark.skipif(small_world.missing() is not None, reason=str(small_world.missing()))
+async def test_a_list_of_hosts_is_all_that_is_reached(tmp_path: Path, owner: Owner) -> None:
+    """By name, during the set-up and after it, also where another process connects to the sandbox."""
+    program = (
+        "import urllib.request as u\n"
+        "for host in ('shop.example', 'other.example'):\n"
+        "    try:\n        print(u.urlopen(f'http://{host}', timeout=10).read().decode())\n"
+        "    except OSError:\n        print('not reached')\n"
+    )
+
+    async def deployment() -> str:
+        return "hosts"
+
+    async with small_world.standing(tmp_path) as world:
+        server = world.start_e2b_local()
+        try:
+            settings = Settings.from_env(
+                {**server.env, "DEPLOYMENT": "hosts", "SANDBOX_INTERNET": "shop.example"}
+            )
+
+            def manager() -> SandboxManager:
+                return SandboxManager(
+                    E2BProvider(settings), policy=sandbox_policy(settings), deployment=deployment
+                )
+
+            first = manager()
+            acquired = await first.acquire(owner, "", setup=True)
+            await box(acquired.handle).write_files({"reach.py": program.encode()})
+            await first.setup_done(acquired)
+            later = await manager().acquire(replace(owner, run="later"), acquired.sandbox_id)
+            for handle in (acquired.handle, later.handle):
+                done = await box(handle).run_command("python reach.py", timeout_s=30)
+                assert done.stdout == "this is 198.51.100.1\nnot reached\n", done.stderr
+        finally:
+            server.stop()
 
 
 async def test_runs_wait_for_a_place_among_the_running() -> None:

@@ -1,0 +1,110 @@
+"""What of the internet a sandbox may reach: the network options of a request, understood."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from e2b_local.errors import ApiError
+
+INGRESS = frozenset({"allowPublicTraffic", "maskRequestHost"})
+"""Options for traffic into a sandbox, which an update leaves alone."""
+EGRESS = frozenset({"allowOut", "denyOut"})
+_EVERYWHERE = frozenset({"0.0.0.0/0", "::/0"})
+_LABEL = "[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?"
+# The last part of a name is never a number: that would be an address, and a wrong one.
+_NAME = re.compile(rf"\*|(\*\.)?({_LABEL}\.)*(?![0-9]+\.?$){_LABEL}\.?", re.IGNORECASE)
+_MOST = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Egress:
+    """The rules of one sandbox; where they contradict each other, what is allowed wins."""
+
+    rest: bool = False
+    """Whether what no rule names can be reached."""
+    allowed: tuple[str, ...] = ()
+    """IPv4 networks, on any port."""
+    denied: tuple[str, ...] = ()
+    """IPv4 networks; only where the rest can be reached."""
+    names: tuple[str, ...] = ()
+    """Names of hosts, on ports 80 and 443; `*.` stands for any name below, `*` for any at all."""
+
+    @property
+    def ruled(self) -> bool:
+        """Whether there is more to it than all or nothing."""
+        return bool(self.allowed or self.denied or self.names)
+
+    def allows(self, name: str) -> bool:
+        """Whether a host of this name can be reached."""
+        wanted = name.lower().rstrip(".")
+        return any(
+            rule == "*" or wanted == rule or (rule.startswith("*.") and wanted.endswith(rule[1:]))
+            for rule in self.names
+        )
+
+
+def understood(body: Mapping[str, Any], given: bool | None) -> Egress | None:
+    """Return what a request opens; None if it opens nothing.
+
+    Args:
+        body: the network options as the SDK sends them.
+        given: allow_internet_access, or None. Unlike in the cloud, None opens nothing by itself.
+
+    Raises:
+        ApiError: 400 for options that cannot be kept here. To ignore them would open what the caller closed.
+    """
+    if unknown := {key for key in body if body[key]} - INGRESS - EGRESS - {"allow_internet_access"}:
+        raise ApiError(400, f"e2b-local has no network options {', '.join(sorted(unknown))}")
+    allow, deny = _entries(body, "allowOut"), _entries(body, "denyOut")
+    if allow & _EVERYWHERE:
+        return Egress(rest=True)
+    nothing_else = given is False or bool(deny & _EVERYWHERE)
+    allowed = [network for entry in allow if (network := _network(entry)) is not None]
+    names = [entry for entry in allow if _network(entry) is None]
+    denied = []
+    for entry in sorted(deny - _EVERYWHERE):
+        if (network := _network(entry)) is None:
+            raise ApiError(400, f"denyOut: {entry!r} is no IP address or CIDR block; names cannot be denied")
+        denied.append(network)
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise ApiError(400, f"allowOut: {name!r} is no IP address, CIDR block or name of a host")
+        if not nothing_else:
+            raise ApiError(400, f"allowOut: to allow the name {name!r}, deny 0.0.0.0/0 in denyOut")
+    if any(network.version == 6 for network in allowed):
+        raise ApiError(400, "allowOut: e2b-local opens single IPv4 addresses only")
+    rest = bool(given) and not nothing_else
+    rules = Egress(
+        rest,
+        # Where the rest is open these matter only against what is denied.
+        _plain(allowed) if denied or not rest else (),
+        _plain(denied) if rest else (),
+        tuple(sorted(name.lower().rstrip(".") for name in names)),
+    )
+    return rules if rules.rest or rules.ruled else None
+
+
+def _entries(body: Mapping[str, Any], key: str) -> set[str]:
+    value = body.get(key) or []
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value) or len(value) > _MOST:
+        raise ApiError(400, f"{key} must be a list of at most {_MOST} strings")
+    return set(value)
+
+
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def _network(entry: str) -> _Network | None:
+    try:
+        return ipaddress.ip_network(entry, strict=False)
+    except ValueError:
+        return None
+
+
+def _plain(networks: Iterable[_Network]) -> tuple[str, ...]:
+    # A sandbox that has rules has no IPv6 at all, so that what is denied of it is denied.
+    return tuple(sorted({str(network) for network in networks if network.version == 4}))
