@@ -37,7 +37,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
 
 from support import worker
 from support.alive import alive
-from support.e2b_process import E2BLocal, isolation_arguments, start_e2b_local
+from support.e2b_process import WITHOUT_PLUGINS, E2BLocal, isolation_arguments, start_e2b_local
 from support.langgraph_dev import DevServer
 from support.worker import ASK, FAIL, command, python, saying
 
@@ -379,7 +379,7 @@ async def main() -> int:
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else random.randrange(10**6)
     print(f"seed {seed}", flush=True)
-    sandboxes = start_e2b_local(*isolation_arguments(), "--max-running", str(MAX_RUNNING))
+    sandboxes = start_e2b_local(*isolation_arguments(), *WITHOUT_PLUGINS, "--max-running", str(MAX_RUNNING))
     try:
         with tempfile.TemporaryDirectory() as name:
             return await _soak(sandboxes, pathlib.Path(name), options, seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+from collections.abc import Mapping
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -34,5 +35,7 @@ class Config:
     state_dir: pathlib.Path
     limits: Limits = Limits()
     max_running: int | None = None
+    variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """What the template adds to the environment of every program of a sandbox."""
     # E2B's cap on a sandbox's life on its larger plan.
     max_timeout_s: int = 24 * 3600

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import re
 import secrets
 import sys
 from collections.abc import Callable
@@ -71,6 +72,14 @@ def _parser() -> argparse.ArgumentParser:
         default=defaults.cpu_s,
         help="CPU seconds of each process of a sandbox, 0 for no limit (default %(default)s)",
     )
+    serve.add_argument(
+        "--env",
+        type=_variable,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a variable that every sandbox has, as a template may set it; can be repeated",
+    )
     serve.add_argument("--verbose", action="store_true", help="log more")
     commands.add_parser(
         "list",
@@ -86,6 +95,13 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("sandbox", nargs="*", default=[], help="ids of the sandboxes to kill")
     which.add_argument("--all", action="store_true", help="kill all of them")
     return parser
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
 
 
 def _serve(arguments: argparse.Namespace) -> int:
@@ -122,6 +138,7 @@ def _serve(arguments: argparse.Namespace) -> int:
             cpu_s=arguments.cpu_s,
         ),
         max_running=arguments.max_running,
+        variables=dict(arguments.env),
     )
     try:
         asyncio.run(serve(config))

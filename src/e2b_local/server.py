@@ -112,7 +112,7 @@ def _bind(config: Config) -> socket.socket:
 
 
 def _launcher(config: Config) -> tuple[Launcher, Template]:
-    template = Template.of_this_python(config.state_dir / "matplotlib")
+    template = Template.of_this_python(config.state_dir / "matplotlib", config.variables)
     if not config.isolation:
         print(  # noqa: T201
             "e2b-local: NO ISOLATION: code in a sandbox can read and change all that you can, "

@@ -7,6 +7,7 @@ import dataclasses
 import os
 import pathlib
 import sys
+from collections.abc import Mapping
 
 NAMES = frozenset({"base", "code-interpreter-v1"})
 CPU_COUNT = 2
@@ -54,9 +55,11 @@ class Template:
     search_path: str
     font_cache: pathlib.Path
     """A folder with matplotlib's list of fonts, once `warm` has run."""
+    variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """What it adds to the environment of every program."""
 
     @classmethod
-    def of_this_python(cls, font_cache: pathlib.Path) -> Template:
+    def of_this_python(cls, font_cache: pathlib.Path, variables: Mapping[str, str]) -> Template:
         """Describe the Python that runs this server; `font_cache` need not exist yet.
 
         Its paths stay what they are on the host: scripts and `pyvenv.cfg` name them.
@@ -70,7 +73,7 @@ class Template:
             wanted.add(pathlib.Path(os.path.normpath(hop)).parent.parent)
         wanted |= {path.resolve() for path in wanted}
         roots = tuple(sorted(path for path in wanted if not _covered(path)))
-        return cls(pathlib.Path(sys.executable), roots, f"{prefix}/bin:{_SYSTEM_PATH}", font_cache)
+        return cls(pathlib.Path(sys.executable), roots, f"{prefix}/bin:{_SYSTEM_PATH}", font_cache, variables)
 
     async def warm(self) -> None:
         """Import once, on the host, what sandboxes use most; does nothing the second time.
@@ -116,6 +119,7 @@ class Template:
             # This Python is the host's, and langsmith (which comes with langchain) brings a pytest plugin
             # that takes 2 s to import at each start of pytest. E2B's own template has no such thing.
             "PYTEST_ADDOPTS": "-p no:langsmith_plugin",
+            **self.variables,
         }
 
     def login_profile(self) -> str:

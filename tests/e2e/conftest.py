@@ -7,7 +7,7 @@ import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
-from support.e2b_process import E2BLocal, isolation_arguments, start_e2b_local
+from support.e2b_process import WITHOUT_PLUGINS, E2BLocal, isolation_arguments, start_e2b_local
 from support.langgraph_dev import DevServer
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +17,7 @@ DEPLOYMENT = "e2e"
 @pytest.fixture(scope="session")
 def sandboxes() -> Iterator[E2BLocal]:
     """The sandbox server."""
-    server = start_e2b_local(*isolation_arguments(), "--pool", "0")
+    server = start_e2b_local(*isolation_arguments(), "--pool", "0", *WITHOUT_PLUGINS)
     yield server
     server.stop()
 

@@ -6,7 +6,7 @@ import pytest
 from e2b_code_interpreter import Sandbox
 
 from agent.scripted.model import ScriptedChatModel
-from support.e2b_process import E2BLocal, isolation_arguments, start_e2b_local
+from support.e2b_process import WITHOUT_PLUGINS, E2BLocal, isolation_arguments, start_e2b_local
 from support.openai_server import OpenAIServer, start_openai_server
 
 RULES = [
@@ -31,7 +31,7 @@ RULES = [
 @pytest.fixture(scope="session")
 def e2b() -> Iterator[E2BLocal]:
     """Start one server for E2B's protocol; isolated where bubblewrap is installed."""
-    server = start_e2b_local(*isolation_arguments(), "--pool", "0")
+    server = start_e2b_local(*isolation_arguments(), "--pool", "0", *WITHOUT_PLUGINS)
     yield server
     assert server.stop() == 0
 

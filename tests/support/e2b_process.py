@@ -21,6 +21,9 @@ from e2b_code_interpreter import AsyncSandbox
 MakeSandbox = Callable[..., Awaitable[AsyncSandbox]]
 """Creates a sandbox that is killed after the test; takes what `AsyncSandbox.create` takes."""
 
+WITHOUT_PLUGINS = ("--env", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1")
+"""Where projects are repaired, pytest starts often; the plugins of this Python take longer than itself."""
+
 _VARIABLES = ("E2B_API_URL", "E2B_SANDBOX_URL", "E2B_API_KEY")
 
 

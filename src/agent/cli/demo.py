@@ -37,8 +37,12 @@ def run_demo(
     model = demo_model(settings)
     own = settings.e2b_api_key is None
     defaults = {"LOG_LEVEL": "WARNING"}
-    # Its one sandbox runs commands alone: there is no use for kernels that are warm.
-    with LocalRun(env={"MODEL": model}, defaults=defaults, own_sandboxes=own, warm=0) as local:
+    # Its one sandbox runs commands alone, and tests that want no plugin: there is no use for kernels that are
+    # warm, nor for what this Python has beside pytest.
+    bare = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    with LocalRun(
+        env={"MODEL": model}, defaults=defaults, own_sandboxes=own, warm=0, variables=bare
+    ) as local:
         local.keep = keep
         try:
             _start(screen, local, model)

@@ -25,6 +25,7 @@ class LocalRun:
         own_sandboxes: start `e2b-local`; False uses the service that the environment names.
         isolated: put its sandboxes under bubblewrap; default where that works.
         warm: how many sandboxes it keeps ready.
+        variables: what they have in their environment.
         config: the langgraph.json to serve; default this project's.
         **server: how to start the LangGraph server, see `LangGraphDev`.
     """
@@ -35,6 +36,7 @@ class LocalRun:
         own_sandboxes: bool = True,
         isolated: bool | None = None,
         warm: int = 1,
+        variables: Mapping[str, str] | None = None,
         config: Path | None = None,
         **server: Unpack[ServerOptions],
     ) -> None:
@@ -46,7 +48,8 @@ class LocalRun:
         self._options = server
         self._sandboxes: E2BLocal | None = None
         if own_sandboxes:
-            self._sandboxes = E2BLocal(self.folder, isolated=self.isolated, warm=warm)
+            isolated = self.isolated
+            self._sandboxes = E2BLocal(self.folder, isolated=isolated, warm=warm, variables=variables)
         self._server: LangGraphDev | None = None
 
     @property

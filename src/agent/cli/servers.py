@@ -32,10 +32,19 @@ class E2BLocal(ChildProcess):
         folder: where its log goes.
         isolated: False runs sandboxes as plain processes; for code that is known.
         warm: how many sandboxes it keeps ready, each with a Python kernel that has started.
+        variables: what every sandbox has in its environment.
     """
 
-    def __init__(self, folder: Path, *, isolated: bool = True, warm: int = 1) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        isolated: bool = True,
+        warm: int = 1,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         command = [program("e2b-local"), "serve", "--port", "0", "--pool", str(warm)]
+        command += [f"--env={name}={value}" for name, value in (variables or {}).items()]
         if not isolated:
             command.append("--no-isolation")
         super().__init__("e2b-local", command, cwd=folder, log=folder / "e2b-local.log")

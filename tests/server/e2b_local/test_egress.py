@@ -96,7 +96,6 @@ async def test_addresses_on_every_port(make_sandbox: MakeSandbox, world: SmallWo
     sandbox = await make_sandbox(network={"allow_out": ["198.51.100.1"], "deny_out": [ALL]})
     assert await _reached(sandbox, world, *tried) == ["198.51.100.1", "nothing", "nothing"]
     both: dict[str, object] = {"deny_out": ["198.51.100.0/24"], "allow_internet_access": True}
-    named = ["other.example", "198.51.100.1"]
     for options, reached in (
         ({"allow_internet_access": True}, "198.51.100.1 198.51.100.2 198.51.100.2"),
         (

@@ -15,7 +15,7 @@ from e2b import RateLimitException
 from e2b_code_interpreter import Sandbox
 
 from e2b_local.inbox.family import descendants
-from support.e2b_process import E2BLocal, start_e2b_local
+from support.e2b_process import E2BLocal, isolation_arguments, start_e2b_local
 
 
 @pytest.fixture(params=["isolated", "plain"])
@@ -170,6 +170,20 @@ def test_without_isolation_it_says_so_loudly_and_works(starts: list[E2BLocal]) -
         found = sandbox.commands.run("command -v python; python -c 'import pytest'").stdout
         assert found == f"{pathlib.Path(sys.executable).parent}/python\n"
         assert other.files.list("/home/user") == []
+
+
+def test_variables_of_the_template(starts: list[E2BLocal]) -> None:
+    """Those of `--env` are in each program of each sandbox, below what a create or a call says."""
+    server = start_e2b_local(*isolation_arguments(), "--pool", "0", "--env", "A=1=2", "--env", "B=template")
+    starts.append(server)
+    with Sandbox.create(envs={"B": "created"}, **server.options) as sandbox:
+        assert sandbox.commands.run("echo $A $B").stdout == "1=2 created\n"
+        assert sandbox.run_code("import os; print(os.environ['A'], os.environ['B'])").logs.stdout == [
+            "1=2 created\n"
+        ]
+    refused = _run("serve", "--env", "1A=x")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "'1A=x' is not NAME=VALUE" in refused.stderr
 
 
 @pytest.mark.usefixtures("isolated")

@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from agent.graphs.plan_execute import repair_graph
 from agent.settings import Settings
 from agent.wiring import sandbox_manager
-from support.e2b_process import E2BLocal, isolation_arguments, start_e2b_local
+from support.e2b_process import WITHOUT_PLUGINS, E2BLocal, isolation_arguments, start_e2b_local
 from support.openai_server import OpenAIServer
 from support.played_model import PlayedModel
 from support.repairs import Mind, Repair
@@ -20,7 +20,7 @@ MakeRepair = Callable[..., Repair]
 @pytest.fixture(scope="session")
 def sandboxes() -> Iterator[E2BLocal]:
     """The sandbox server."""
-    server = start_e2b_local(*isolation_arguments(), "--pool", "0")
+    server = start_e2b_local(*isolation_arguments(), "--pool", "0", *WITHOUT_PLUGINS)
     yield server
     server.stop()
 
