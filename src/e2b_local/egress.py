@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from e2b_local.errors import ApiError
@@ -13,7 +13,7 @@ from e2b_local.errors import ApiError
 INGRESS = frozenset({"allowPublicTraffic", "maskRequestHost"})
 """Options for traffic into a sandbox, which an update leaves alone."""
 EGRESS = frozenset({"allowOut", "denyOut"})
-_EVERYWHERE = frozenset({"0.0.0.0/0", "::/0"})
+_EVERYWHERE = "0.0.0.0/0"
 _LABEL = "[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?"
 # The last part of a name is never a number: that would be an address, and a wrong one.
 _NAME = re.compile(rf"\*|(\*\.)?({_LABEL}\.)*(?![0-9]+\.?$){_LABEL}\.?", re.IGNORECASE)
@@ -59,52 +59,42 @@ def understood(body: Mapping[str, Any], given: bool | None) -> Egress | None:
     """
     if unknown := {key for key in body if body[key]} - INGRESS - EGRESS - {"allow_internet_access"}:
         raise ApiError(400, f"e2b-local has no network options {', '.join(sorted(unknown))}")
-    allow, deny = _entries(body, "allowOut"), _entries(body, "denyOut")
-    if allow & _EVERYWHERE:
+    allowed, names = _parted("allowOut", body)
+    denied, unfit = _parted("denyOut", body)
+    if unfit:
+        raise ApiError(400, f"denyOut: {unfit[0]!r} is no IP address or CIDR block; names cannot be denied")
+    if wrong := [name for name in names if not _NAME.fullmatch(name)]:
+        raise ApiError(400, f"allowOut: {wrong[0]!r} is no IP address, CIDR block or name of a host")
+    nothing_else = given is False or _EVERYWHERE in denied
+    if names and not nothing_else:
+        raise ApiError(400, f"allowOut: to allow the name {names[0]!r}, deny {_EVERYWHERE} in denyOut")
+    if _EVERYWHERE in allowed:
         return Egress(rest=True)
-    nothing_else = given is False or bool(deny & _EVERYWHERE)
-    allowed = [network for entry in allow if (network := _network(entry)) is not None]
-    names = [entry for entry in allow if _network(entry) is None]
-    denied = []
-    for entry in sorted(deny - _EVERYWHERE):
-        if (network := _network(entry)) is None:
-            raise ApiError(400, f"denyOut: {entry!r} is no IP address or CIDR block; names cannot be denied")
-        denied.append(network)
-    for name in names:
-        if not _NAME.fullmatch(name):
-            raise ApiError(400, f"allowOut: {name!r} is no IP address, CIDR block or name of a host")
-        if not nothing_else:
-            raise ApiError(400, f"allowOut: to allow the name {name!r}, deny 0.0.0.0/0 in denyOut")
-    if any(network.version == 6 for network in allowed):
-        raise ApiError(400, "allowOut: e2b-local opens single IPv4 addresses only")
     rest = bool(given) and not nothing_else
     rules = Egress(
         rest,
         # Where the rest is open these matter only against what is denied.
-        _plain(allowed) if denied or not rest else (),
-        _plain(denied) if rest else (),
-        tuple(sorted(name.lower().rstrip(".") for name in names)),
+        allowed if denied or not rest else (),
+        denied if rest else (),
+        tuple(name.lower().rstrip(".") for name in names),
     )
     return rules if rules.rest or rules.ruled else None
 
 
-def _entries(body: Mapping[str, Any], key: str) -> set[str]:
+def _parted(key: str, body: Mapping[str, Any]) -> tuple[tuple[str, ...], list[str]]:
+    """Return the IPv4 networks of a list of rules, and what is none."""
     value = body.get(key) or []
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value) or len(value) > _MOST:
         raise ApiError(400, f"{key} must be a list of at most {_MOST} strings")
-    return set(value)
-
-
-_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
-
-def _network(entry: str) -> _Network | None:
-    try:
-        return ipaddress.ip_network(entry, strict=False)
-    except ValueError:
-        return None
-
-
-def _plain(networks: Iterable[_Network]) -> tuple[str, ...]:
-    # A sandbox that has rules has no IPv6 at all, so that what is denied of it is denied.
-    return tuple(sorted({str(network) for network in networks if network.version == 4}))
+    networks, others = set(), []
+    for entry in sorted(set(value)):
+        try:
+            networks.add(str(ipaddress.ip_network(entry, strict=False)))
+        except ValueError:
+            others.append(entry)
+    if _EVERYWHERE in networks:
+        networks.discard("::/0")
+    if six := sorted(each for each in networks if ":" in each):
+        # A sandbox that has rules has no IPv6 at all; one that has none has all of it.
+        raise ApiError(400, f"{key}: e2b-local has no rules for IPv6, such as {six[0]}")
+    return tuple(sorted(networks)), others

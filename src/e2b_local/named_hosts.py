@@ -60,7 +60,8 @@ class NamedHosts:
         except asyncio.CancelledError:
             pass  # by close, or by the server's end: nothing waits for this
         finally:
-            writer.transport.abort()
+            if not writer.is_closing():
+                writer.transport.abort()
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         port = writer.get_extra_info("sockname")[1]
@@ -79,6 +80,7 @@ class NamedHosts:
         try:
             far_writer.write(said)
             await asyncio.gather(copy(reader, far_writer), copy(far_reader, writer))
+            writer.close()  # once all that was written has gone
         finally:
             far_writer.close()
 

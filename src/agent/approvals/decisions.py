@@ -8,7 +8,9 @@ from typing import Annotated, Any, Literal, Union
 
 from langchain_core.messages import ToolCall
 from langchain_core.tools import BaseTool
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+
+from agent.approvals.inbox import from_inbox
 
 Decision = Literal["approve", "edit", "reject", "respond"]
 DECISIONS: tuple[Decision, ...] = ("approve", "edit", "reject", "respond")
@@ -66,11 +68,18 @@ def answer_model(asked: Sequence[Asked], actions_hash: str) -> type[BaseModel]:
         actions_hash: of what was shown; an answer that names another is refused.
     """
     each = tuple(_decision(one) for one in asked)
+    older: dict[str, Any] = {}
+    if len(asked) == 1:
+        call, allowed = asked[0].call, asked[0].allowed
+        # A validator of its own makes the schema that clients are given no other.
+        older["_older"] = model_validator(mode="before")(
+            lambda answer: from_inbox(answer, call["args"], allowed)
+        )
     fields: dict[str, Any] = {
         "decisions": (tuple[each], Field(description="One for each action, in order.")),  # type: ignore[valid-type]
         "actions_hash": (Literal[actions_hash] | None, Field(None, description="Checked if given.")),
     }
-    return create_model("Answer", __base__=_Strict, **fields)
+    return create_model("Answer", __base__=_Strict, __validators__=older, **fields)
 
 
 def _decision(asked: Asked) -> Any:

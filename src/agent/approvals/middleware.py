@@ -15,6 +15,7 @@ from langgraph.types import interrupt
 from pydantic import ValidationError
 
 from agent.approvals.decisions import DECISIONS, Asked, Decision, answer_model, digest
+from agent.approvals.inbox import for_inboxes
 from agent.errors import InputError, problems
 
 _EDITED = "hitl_edited_tool_calls"
@@ -110,7 +111,7 @@ class ApprovalsMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
             for one in asked
         ]
         shown = HITLRequest(action_requests=[a for a, _ in pairs], review_configs=[c for _, c in pairs])
-        return {**shown, "actions_hash": digest(shown["action_requests"])}
+        return for_inboxes({**shown, "actions_hash": digest(shown["action_requests"])})
 
 
 def _answer(question: dict[str, Any], asked: Sequence[Asked]) -> list[Any]:

@@ -4,12 +4,14 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from langgraph.types import interrupt
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from agent.approvals.inbox import for_inboxes, from_inbox
 from agent.errors import InputError, problems
 from agent.repair.plan import Plan
 
 ACTION = "execute_plan"
+_ALLOWED = ("approve", "edit", "reject")
 MAX_MESSAGE_CHARS = 10_000
 
 
@@ -65,6 +67,12 @@ class Answer(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     decisions: list[Decision] = Field(min_length=1, max_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _older(cls, answer: Any) -> Any:
+        return from_inbox(answer, {"steps": []}, _ALLOWED)
+
     plan_hash: str | None = Field(
         default=None, description="Hash of the plan that was shown; checked if given."
     )
@@ -72,15 +80,16 @@ class Answer(BaseModel):
 
 def question(plan: Plan, iteration: int, rejections: int = 0) -> dict[str, Any]:
     """Return the interrupt's value: the plan as one action to decide on."""
-    return {
+    value = {
         "action_requests": [
             {"name": ACTION, "args": plan.model_dump(), "description": plan.as_markdown()},
         ],
-        "review_configs": [{"action_name": ACTION, "allowed_decisions": ["approve", "edit", "reject"]}],
+        "review_configs": [{"action_name": ACTION, "allowed_decisions": list(_ALLOWED)}],
         "plan_hash": plan.hash(),
         "iteration": iteration,
         "rejections": rejections,
     }
+    return for_inboxes(value)
 
 
 def decided(value: dict[str, Any], problem: Callable[[Plan], str]) -> Approve | Edit | Reject:

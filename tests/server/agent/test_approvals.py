@@ -163,6 +163,32 @@ async def test_decisions_do_what_they_say_and_the_model_is_told(make_agent: Make
     assert "not executed" in second
 
 
+async def test_older_front_ends_show_and_answer_a_question_about_one_call(
+    make_agent: MakeAgent, mind: Env
+) -> None:
+    """Beside the other shape stands theirs, and each answer they give does what it says."""
+    agent = make_agent(**mind)
+    question = await ask(agent, "inbox", "variable", ask_first=["run_python", "run_command"])
+    call = {"action": "run_python", "args": {"code": TEMPTING}}
+    assert question.value["action_request"] == call
+    assert question.value["config"] == {
+        "allow_accept": True,
+        "allow_edit": True,
+        "allow_respond": True,
+        "allow_ignore": True,
+    }
+    # As they send an edited number: as text.
+    call["args"] |= {"code": "x = 1", "timeout_s": "7"}
+    state = await agent.ainvoke(Command(resume=[{"type": "edit", "args": call}]), config("inbox"))
+    assert state["__interrupt__"][0].value["action_request"]["action"] == "run_command"
+    assert "x = 1" in results(state | {"messages": state["messages"][:-1]})[0]
+    answers = [{"type": "response", "args": "It holds a secret."}]
+    state = await agent.ainvoke(Command(resume=answers), config("inbox"))
+    assert results(state | {"messages": state["messages"][:-1]}) == ["It holds a secret."]
+    state = await agent.ainvoke(Command(resume=[{"type": "ignore"}]), config("inbox"))
+    assert "not executed" in results(state)[0]
+
+
 async def test_a_question_pauses_the_sandbox_and_the_answer_goes_on_in_it(
     make_agent: MakeAgent, mind: Env, sandboxes: E2BLocal
 ) -> None:

@@ -163,7 +163,8 @@ async def test_a_connection_that_names_no_host_ends(make_sandbox: MakeSandbox) -
         ({"allow_out": ["shop.example"]}, "deny 0.0.0.0/0"),
         ({"allow_out": ["http://shop.example"], "deny_out": [ALL]}, "no IP address, CIDR block or name"),
         ({"allow_out": ["1.2.3.400"], "deny_out": [ALL]}, "no IP address, CIDR block or name"),
-        ({"allow_out": ["2001:db8::1"], "deny_out": [ALL]}, "IPv4 addresses only"),
+        ({"allow_out": ["2001:db8::1"], "deny_out": [ALL]}, "no rules for IPv6"),
+        ({"deny_out": ["::/0"]}, "no rules for IPv6"),
         ({"deny_out": ["shop.example"]}, "names cannot be denied"),
     ],
 )
