@@ -38,7 +38,7 @@ async def test_a_terminal_runs_a_shell(shared: AsyncSandbox) -> None:
         PtySize(rows=30, cols=90), on_data=screen.take, cwd="/tmp", envs={"MINE": "v"}
     )
     await shared.pty.send_stdin(terminal.pid, b"tty; stty size; echo $MINE-$PWD-$TERM\n")
-    await screen.shows("/dev/pts/0")
+    await screen.shows("/dev/pts/")  # which one is the host's affair where there is no isolation
     await screen.shows("30 90")
     await screen.shows("v-/tmp-xterm")
     await shared.pty.resize(terminal.pid, PtySize(rows=40, cols=120))
