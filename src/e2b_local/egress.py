@@ -13,11 +13,13 @@ from e2b_local.errors import ApiError
 INGRESS = frozenset({"allowPublicTraffic", "maskRequestHost"})
 """Options for traffic into a sandbox, which an update leaves alone."""
 EGRESS = frozenset({"allowOut", "denyOut"})
+ACCESS = frozenset({"allow_internet_access", "allowInternetAccess"})
 _EVERYWHERE = "0.0.0.0/0"
-_LABEL = "[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?"
+_LABEL = "[a-z0-9_]([a-z0-9_-]{,61}[a-z0-9_])?"
 # The last part of a name is never a number: that would be an address, and a wrong one.
 _NAME = re.compile(rf"\*|(\*\.)?({_LABEL}\.)*(?![0-9]+\.?$){_LABEL}\.?", re.IGNORECASE)
 _MOST = 1000
+_LONGEST = 253
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Egress:
         )
 
 
-def understood(body: Mapping[str, Any], given: bool | None) -> Egress | None:
+def understood(body: Mapping[str, Any], given: Any) -> Egress | None:
     """Return what a request opens; None if it opens nothing.
 
     Args:
@@ -57,13 +59,15 @@ def understood(body: Mapping[str, Any], given: bool | None) -> Egress | None:
     Raises:
         ApiError: 400 for options that cannot be kept here. To ignore them would open what the caller closed.
     """
-    if unknown := {key for key in body if body[key]} - INGRESS - EGRESS - {"allow_internet_access"}:
+    if not isinstance(given, bool | None):
+        raise ApiError(400, "allow_internet_access must be true or false")
+    if unknown := {key for key in body if body[key]} - INGRESS - EGRESS - ACCESS:
         raise ApiError(400, f"e2b-local has no network options {', '.join(sorted(unknown))}")
     allowed, names = _parted("allowOut", body)
     denied, unfit = _parted("denyOut", body)
     if unfit:
         raise ApiError(400, f"denyOut: {unfit[0]!r} is no IP address or CIDR block; names cannot be denied")
-    if wrong := [name for name in names if not _NAME.fullmatch(name)]:
+    if wrong := [name for name in names if len(name) > _LONGEST or not _NAME.fullmatch(name)]:
         raise ApiError(400, f"allowOut: {wrong[0]!r} is no IP address, CIDR block or name of a host")
     nothing_else = given is False or _EVERYWHERE in denied
     if names and not nothing_else:

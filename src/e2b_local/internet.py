@@ -13,7 +13,6 @@ import socket
 import sys
 from collections.abc import Iterator
 
-from e2b_local import routes
 from e2b_local.agent_client import AgentClient
 from e2b_local.egress import Egress
 from e2b_local.errors import ApiError
@@ -25,6 +24,9 @@ NAME_SERVER = "169.254.1.1"
 _ATTACH_TIMEOUT_S = 10.0
 _PROBE_S = 0.02
 _NS_GET_USERNS = 0xB701  # linux/nsfs.h
+# Not imported: it brings a library that only the program itself needs.
+_RULER = "e2b_local.routes"
+_MOST_SOCKETS = 2
 # By default pasta leads the box to the host's loopback twice: by the gateway's address, and by forwarding the
 # ports that either side opens. All of it is off.
 _OPTIONS = ["--config-net", "--no-map-gw", "-t", "none", "-u", "none", "-T", "none", "-U", "none"]
@@ -45,8 +47,6 @@ class Internet:
         self._process: asyncio.subprocess.Process | None = None
         self._egress: Egress | None = None
         self._hosts: NamedHosts | None = None
-        # Whether rules lie in the box's network: they stay when the way out is taken away.
-        self._ruled = False
 
     async def open(self, egress: Egress) -> None:
         """Attach and wait until the box has a route; does nothing when this much is open.
@@ -59,8 +59,7 @@ class Internet:
         await self.close()
         try:
             # Before there is anywhere to go: what is denied is never open, not for a moment.
-            if egress.ruled or self._ruled:
-                await self._lay(egress)
+            await self._lay(egress)
             await self._attach(ipv4_only=egress.ruled)
         except BaseException:
             await self.close()
@@ -79,18 +78,19 @@ class Internet:
 
     async def _lay(self, egress: Egress) -> None:
         """Lay the rules into the box's network, in the place of those that lie there."""
-        self._ruled = True
-        # Names can be asked for where a name may be what is wanted; else only where the address is allowed.
-        asked = [NAME_SERVER] if egress.names or egress.rest else []
-        nothing_else = egress.ruled and not egress.rest and not egress.names
         rules = {
+            "name_server": f"{NAME_SERVER}/32",
+            # Where nothing but addresses is allowed, there is no use for names.
+            "ask": bool(egress.names or egress.rest),
             "names": bool(egress.names),
-            "open": [*(f"{each}/32" for each in asked), *egress.allowed] if egress.ruled else [],
-            "shut": ["0.0.0.0/0"] if nothing_else else list(egress.denied),
+            "open": egress.allowed,
+            "shut": egress.denied,
+            "rest": egress.rest,
+            "six": not egress.ruled,
         }
         ours, theirs = socket.socketpair()
         with ours, theirs, self._namespaces() as opened:
-            command = [sys.executable, "-m", routes.__name__, str(opened[0]), str(theirs.fileno())]
+            command = [sys.executable, "-m", _RULER, str(opened[0]), str(theirs.fileno())]
             process = await asyncio.create_subprocess_exec(
                 *command,
                 *map(str, opened[1:]),
@@ -113,9 +113,9 @@ class Internet:
                 why = said.decode(errors="replace").strip().rpartition("\n")[2]
                 raise ApiError(500, f"the rules for the sandbox's internet could not be laid ({why})")
             ours.setblocking(False)
-            _, descriptors, _, _ = socket.recv_fds(ours, 16, len(routes.NAME_PORTS))
+            _, descriptors, _, _ = socket.recv_fds(ours, 16, _MOST_SOCKETS)
         self._hosts = NamedHosts(egress)
-        await self._hosts.open([socket.socket(fileno=each) for each in descriptors])
+        self._hosts.open([socket.socket(fileno=each) for each in descriptors])
 
     @contextlib.contextmanager
     def _namespaces(self) -> Iterator[list[int]]:

@@ -6,165 +6,234 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
+import resource
 import socket
-import ssl
-from collections.abc import Callable
+import struct
+import threading
+from collections.abc import Awaitable, Callable
 
 import h11
 
+from e2b_local.client_hello import server_name
 from e2b_local.egress import Egress
-from e2b_local.inbox.relay import copy
 
 _log = logging.getLogger(__name__)
 _TLS_PORT = 443
 _NAME_TIMEOUT_S = 10.0
+_CONNECT_TIMEOUT_S = 4.0
+_STALLED_S = 300.0
 _MOST_BYTES = 64 * 1024
-_READ_BYTES = 16 * 1024
-_MOST_CONNECTIONS = 256
+_PIECE_BYTES = 64 * 1024
+_MOST_LOOKUPS = 4
+_MOST_CONNECTIONS = 64
+# Each connection takes two of the files that this process may open, and other sandboxes need some too.
+_ALL_CONNECTIONS = asyncio.Semaphore(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 8)
+_RESET = struct.pack("ii", 1, 0)
+_BACK_OFF_S = 1.0
+_GATHER_S = 0.05
 
 
 class NamedHosts:
     """Answers on sockets that listen in the network of a box, and connects from this server's own.
 
     The address that a program connected to means nothing: the name it says is looked up here, and never leads
-    to this machine's loopback.
+    to this machine. Whoever comes while there are too many connections waits.
     """
 
     def __init__(self, egress: Egress) -> None:
         self._egress = egress
-        self._servers: list[asyncio.Server] = []
-        self._running: set[asyncio.Task[None]] = set()
+        self._free = asyncio.Semaphore(_MOST_CONNECTIONS)
+        self._lookups = asyncio.Semaphore(_MOST_LOOKUPS)
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def open(self, listening: list[socket.socket]) -> None:
+    def open(self, listening: list[socket.socket]) -> None:
         """Answer on these sockets until closed."""
         for each in listening:
-            self._servers.append(await asyncio.start_server(self._answer, sock=each))
+            each.setblocking(False)
+            self._start(self._accept(each), each)
 
     async def close(self) -> None:
         """Stop answering and break what is connected."""
-        for server in self._servers:
-            server.close()
-        self._servers.clear()
-        for task in self._running:
-            task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        while self._tasks:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait(self._tasks)
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        try:
-            if len(self._running) <= _MOST_CONNECTIONS:
-                await self._join(reader, writer)
-        except asyncio.CancelledError:
-            pass  # by close, or by the server's end: nothing waits for this
-        finally:
-            if not writer.is_closing():
-                writer.transport.abort()
+    def _start(self, work: Awaitable[None], owned: socket.socket) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
+        assert isinstance(task, asyncio.Task)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        # Here and not in the task, which may be cancelled before it begins.
+        task.add_done_callback(lambda _: owned.close())
+        return task
 
-    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        port = writer.get_extra_info("sockname")[1]
-        name, onward = "", None
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        port = listening.getsockname()[1]
+        while True:
+            try:
+                near, _ = await loop.sock_accept(listening)
+            except OSError as exc:
+                _log.warning("a sandbox's connection was not taken: %s", exc)
+                await asyncio.sleep(_BACK_OFF_S)
+                continue
+            try:
+                await self._free.acquire()
+                await _ALL_CONNECTIONS.acquire()
+            except BaseException:
+                near.close()
+                raise
+            near.setblocking(False)
+            self._start(self._join(near, port), near).add_done_callback(self._release)
+
+    def _release(self, _: object) -> None:
+        _ALL_CONNECTIONS.release()
+        self._free.release()
+
+    async def _join(self, near: socket.socket, port: int) -> None:
+        name, far = "", None
         # Too slow, broken off or without a name: it ends like what is not allowed.
         with contextlib.suppress(TimeoutError, OSError, ValueError):
             async with asyncio.timeout(_NAME_TIMEOUT_S):
-                name, said = await _named(reader, _server_name() if port == _TLS_PORT else _host())
+                name, said = await _named(near, server_name if port == _TLS_PORT else _host)
                 if self._egress.allows(name):
-                    onward = await _connect(name, port)
-        if onward is None:
+                    far = await self._connect(name, port)
+        if far is None:
             # Quoted and shortened: what comes out of a box was written by programs of the sandbox.
             _log.debug("port %d of %.100r is not allowed, or not there", port, name)
             return
-        far_reader, far_writer = onward
-        try:
-            far_writer.write(said)
-            await asyncio.gather(copy(reader, far_writer), copy(far_reader, writer))
-            writer.close()  # once all that was written has gone
-        finally:
-            far_writer.close()
+        with far:
+            try:
+                await _send(far, said)
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(_copy(near, far))
+                    group.create_task(_copy(far, near))
+            except* OSError:
+                # As the one side broke, so does the other: what ended early must not look whole.
+                for each in (near, far):
+                    with contextlib.suppress(OSError):
+                        each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+
+    async def _connect(self, name: str, port: int) -> socket.socket:
+        """Connect to a host, wherever its name leads outside this machine.
+
+        Raises:
+            OSError: it leads nowhere else, or nothing answers.
+        """
+        loop = asyncio.get_running_loop()
+        failure = OSError("no address outside this machine")
+        for family, address in await self._looked_up(name, port):
+            if _inward(address[0]):
+                continue
+            far = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                far.setblocking(False)
+                async with asyncio.timeout(_CONNECT_TIMEOUT_S):
+                    await loop.sock_connect(far, address)
+                # A machine that speaks to itself does so from the address that it speaks to.
+                if far.getsockname()[0] != far.getpeername()[0]:
+                    return far
+            except OSError as exc:  # a TimeoutError too
+                failure = exc
+            except BaseException:
+                far.close()
+                raise
+            far.close()
+        raise failure
+
+    async def _looked_up(self, name: str, port: int) -> list[tuple[int, tuple[str, int]]]:
+        """Return the addresses of a name.
+
+        In a thread of its own, few of them for one sandbox: a name server that stays silent holds up only who
+        asks it, and not this program's end.
+        """
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[list[tuple[int, tuple[str, int]]]] = loop.create_future()
+
+        def give(found: list[tuple[int, tuple[str, int]]] | OSError) -> None:
+            self._lookups.release()
+            if answer.done():
+                return
+            if isinstance(found, OSError):
+                answer.set_exception(found)
+            else:
+                answer.set_result(found)
+
+        def look_up() -> None:
+            found: list[tuple[int, tuple[str, int]]] | OSError
+            try:
+                infos = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+                found = [(info[0], (str(info[4][0]), port)) for info in infos]
+            except (OSError, UnicodeError) as exc:
+                found = OSError(str(exc))
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(give, found)
+
+        await self._lookups.acquire()
+        threading.Thread(target=look_up, name="lookup", daemon=True).start()
+        return await answer
 
 
 Finder = Callable[[bytes], str | None]
-"""Takes what a program sends, piece by piece, until it finds the host's name in it."""
+"""Return the host's name from the beginning of what a program sends; None if there is more to come.
+
+Raises ValueError where there is none.
+"""
 
 
-async def _named(reader: asyncio.StreamReader, find: Finder) -> tuple[str, bytes]:
+async def _named(near: socket.socket, find: Finder) -> tuple[str, bytes]:
     """Return the name of the host that is wanted, and all that was read to find it.
 
     Raises:
         ValueError: there is none.
     """
+    loop = asyncio.get_running_loop()
     said = b""
-    while len(said) < _MOST_BYTES and (piece := await reader.read(_READ_BYTES)):
+    while len(said) < _MOST_BYTES and (piece := await loop.sock_recv(near, _PIECE_BYTES)):
         said += piece
-        if (name := find(piece)) is not None:
+        if (name := find(said)) is not None:
             return name, said
+        # Sent byte by byte, it is not read anew for each of them.
+        await asyncio.sleep(_GATHER_S)
     raise ValueError("ended before it named a host")
 
 
-def _host() -> Finder:
+def _host(said: bytes) -> str | None:
     """Find the Host header of an HTTP request."""
     connection = h11.Connection(our_role=h11.SERVER)
-
-    def find(piece: bytes) -> str | None:
-        connection.receive_data(piece)
-        try:
-            event = connection.next_event()
-        except h11.RemoteProtocolError as exc:
-            raise ValueError("no HTTP") from exc
-        if not isinstance(event, h11.Request):
-            return None
-        host = dict(event.headers).get(b"host", b"").decode("ascii")
-        return host.rpartition(":")[0] or host
-
-    return find
-
-
-def _server_name() -> Finder:
-    """Find the server's name in the greeting of TLS, which OpenSSL reads for us up to there."""
-    found: list[str] = []
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-
-    def stop(_connection: ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> int:
-        found.append(name or "")
-        return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
-
-    context.sni_callback = stop
-    incoming = ssl.MemoryBIO()
-    connection = context.wrap_bio(incoming, ssl.MemoryBIO(), server_side=True)
-
-    def find(piece: bytes) -> str | None:
-        incoming.write(piece)
-        try:
-            connection.do_handshake()
-        except ssl.SSLWantReadError:
-            return None
-        except ssl.SSLError as exc:
-            if found:
-                return found[0]
-            raise ValueError("no TLS") from exc
+    connection.receive_data(said)
+    try:
+        event = connection.next_event()
+    except h11.RemoteProtocolError as exc:
+        raise ValueError("no HTTP") from exc
+    if not isinstance(event, h11.Request):
         return None
+    host = dict(event.headers).get(b"host", b"").decode("ascii")
+    return host.rpartition(":")[0] or host
 
-    return find
 
+async def _copy(source: socket.socket, target: socket.socket) -> None:
+    """Pass bytes on until the source ends, and say so to the target.
 
-async def _connect(name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to a host, wherever its name leads outside this machine.
+    A target that takes no more ends this alone: it may still have something to say.
 
     Raises:
-        OSError: it leads nowhere else, or nothing answers.
+        OSError: the source broke, or the target stalled.
     """
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-    failure = OSError("no address outside this machine")
-    for address in dict.fromkeys(str(each[4][0]) for each in found):
-        if not _inward(address):
-            try:
-                return await asyncio.open_connection(address, port)
-            except OSError as exc:
-                failure = exc
-    raise failure
+    while piece := await loop.sock_recv(source, _PIECE_BYTES):
+        try:
+            await _send(target, piece)
+        except ConnectionError:
+            return
+    with contextlib.suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
+
+
+async def _send(target: socket.socket, piece: bytes) -> None:
+    async with asyncio.timeout(_STALLED_S):
+        await asyncio.get_running_loop().sock_sendall(target, piece)
 
 
 def _inward(address: str) -> bool:

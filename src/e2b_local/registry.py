@@ -61,7 +61,13 @@ class Registry:
         sandbox = self.find(sandbox_id)
         async with sandbox.lock:
             self._check_running(sandbox)
-            await sandbox.box.set_internet(egress)
+            try:
+                await sandbox.box.set_internet(egress)
+            except ApiError as exc:
+                if exc.status >= 500:
+                    # It failed on the way: what was open is shut.
+                    sandbox.request = dataclasses.replace(sandbox.request, egress=None, internet=False)
+                raise
             kept = {key: sandbox.request.network[key] for key in INGRESS if key in sandbox.request.network}
             sandbox.request = dataclasses.replace(
                 sandbox.request, egress=egress, internet=egress is not None, network={**kept, **told}

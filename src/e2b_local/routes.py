@@ -1,18 +1,26 @@
-"""A program that lays down, in the network of a box, which ways lead out of it.
+"""A program that lays down, in the network of a box, what may leave it.
 
 It reads the rules as JSON from its standard input, enters the network given as an open file, and sends back
-over a socket what listens there for the hosts that are allowed by name. The rules come before the box's own
-routes, and nobody in the box has the right to change them.
+over a socket what listens there for the hosts that are allowed by name. Routes lead every packet its way, and
+tell a program at once where there is none; a filter holds whatever interface a program chooses. Nobody in the
+box has the right to change either.
 """
 
 from __future__ import annotations
 
 import ctypes
+import ipaddress
 import json
 import os
 import socket
 import sys
+from collections.abc import Iterator
 from typing import Any
+
+from pyroute2 import IPRoute
+
+from e2b_local import netfilter
+from e2b_local.netfilter import goes_to, leaves_by, to_port
 
 NAME_PORTS = (80, 443)
 """Where the name of a host can be read off what is sent."""
@@ -24,15 +32,26 @@ _SCOPE_HOST = 254  # linux/rtnetlink.h
 
 
 def main() -> None:
-    """Enter the namespaces given as open files, set the routes, hand over the listening sockets."""
+    """Enter the namespaces given as open files, lay the rules, hand over the listening sockets."""
     network, channel, *owner = (int(argument) for argument in sys.argv[1:])
     rules = json.load(sys.stdin)
+    inward = list(_inward())
     for namespace in (*owner, network):
         _enter(namespace)
-    _replace(rules)
+    _filter(rules, inward)
+    _route(rules)
     listening = [_listen(port) for port in NAME_PORTS] if rules["names"] else []
     with socket.socket(fileno=channel) as connection:
         socket.send_fds(connection, [b"ready"], [each.fileno() for each in listening])
+
+
+def _inward() -> Iterator[netfilter.Network]:
+    """Tell what leads to the machine itself, on whose behalf a packet that leaves the box is sent again."""
+    yield from map(ipaddress.ip_network, ("0.0.0.0/8", "127.0.0.0/8", "::/127"))
+    with IPRoute() as kernel:
+        for each in kernel.get_addr():
+            address = each.get_attr("IFA_LOCAL") or each.get_attr("IFA_ADDRESS")
+            yield ipaddress.ip_network(str(address))
 
 
 def _enter(namespace: int) -> None:
@@ -43,13 +62,22 @@ def _enter(namespace: int) -> None:
         raise OSError(number, os.strerror(number), "setns")
 
 
-def _replace(rules: dict[str, Any]) -> None:
-    # Imported here: the library's start costs more than all the rest of this program.
-    from pyroute2 import IPRoute
+def _filter(rules: dict[str, Any], inward: list[netfilter.Network]) -> None:
+    stays: netfilter.Rule = ([leaves_by("lo")], True)
+    four, six = ([([goes_to(each)], False) for each in inward if each.version == kind] for kind in (4, 6))
+    server = goes_to(ipaddress.ip_network(rules["name_server"]))
+    ports = [to_port(protocol, 53) for protocol in (socket.IPPROTO_UDP, socket.IPPROTO_TCP)]
+    asked = [([server, port], rules["ask"]) for port in ports]
+    opened = [([goes_to(ipaddress.ip_network(each))], True) for each in rules["open"]]
+    shut = [([goes_to(ipaddress.ip_network(each))], False) for each in rules["shut"]]
+    netfilter.replace(
+        socket.AF_INET, [stays, *four, *asked, ([server], False), *opened, *shut], otherwise=rules["rest"]
+    )
+    netfilter.replace(socket.AF_INET6, [stays, *six], otherwise=rules["six"])
 
+
+def _route(rules: dict[str, Any]) -> None:
     with IPRoute() as kernel:
-        named = {"dst": _EVERYWHERE, "type": "local", "table": _LOCAL_TABLE, "scope": _SCOPE_HOST}
-        named["oif"] = kernel.link_lookup(ifname="lo")[0]
         for priority in (_OPEN, _SHUT, _NAMED):
             kernel.flush_rules(priority=priority)
         kernel.flush_routes(table=_OUR_TABLE)
@@ -57,21 +85,23 @@ def _replace(rules: dict[str, Any]) -> None:
         if not list(kernel.get_rules(priority=_OWN)):
             kernel.rule("add", priority=_OWN, table=_LOCAL_TABLE, suppress_prefixlen=0)
             kernel.rule("del", priority=0, table=_LOCAL_TABLE)
-        for network in rules["open"]:
+        for network in [rules["name_server"], *rules["open"]] if rules["ask"] else rules["open"]:
             kernel.rule("add", priority=_OPEN, dst=network, table=_MAIN_TABLE)
-        for network in rules["shut"]:
+        nothing_else = not rules["rest"] and not rules["names"]
+        for network in [_EVERYWHERE] if nothing_else else rules["shut"]:
             kernel.route("add", dst=network, type="unreachable", table=_OUR_TABLE)
         kernel.rule("add", priority=_SHUT, table=_OUR_TABLE)
         if rules["names"]:
             # Every other address is this box's own, and the two ports that matter are answered from outside.
-            kernel.route("replace", **named)
+            named = {"dst": _EVERYWHERE, "type": "local", "table": _LOCAL_TABLE, "scope": _SCOPE_HOST}
+            kernel.route("replace", **named, oif=kernel.link_lookup(ifname="lo")[0])
             kernel.rule("add", priority=_NAMED, table=_LOCAL_TABLE)
 
 
 def _listen(port: int) -> socket.socket:
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind(("0.0.0.0", port))
+    listening.bind(("0.0.0.0", port))  # in the box's network
     listening.listen(128)
     return listening
 

@@ -1,4 +1,4 @@
-"""A network namespace that stands in for the internet: a few hosts, and names for them."""
+"""Two networks of the test's own: a machine for sandboxes, and an internet with a few hosts around it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import re
 import shutil
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import time
@@ -26,9 +27,14 @@ HOSTS = {
     "other.example": "198.51.100.2",
     "inward.example": "127.0.0.1",
 }
-"""Every name there is, and the address it leads to; each host answers on ports 80, 443 and 8080.
+"""Every name there is, and the address it leads to; each host answers on ports 80, 443, 8080 and UDP port 9.
 
-The last one leads to the loopback of the machine that runs the sandboxes.
+The last one leads to the loopback of the machine, which answers too.
+"""
+LARGE_BYTES = 20_000_000
+"""What follows the answer to `/large`.
+
+`/stall` is never closed, `/early` is closed unread after its answer, `/reset` is broken off.
 """
 # In a process of its own: the library runs an event loop.
 _SET_UP = """
@@ -58,63 +64,79 @@ def missing() -> str | None:
     return isolation_missing()
 
 
+class _Network:
+    """A network namespace, which ends with the stack it was made on; `pasta` leads out of it.
+
+    Args:
+        stack: what ends it.
+        port: what listens here on its loopback is reached on the loopback of the network it was made in.
+    """
+
+    def __init__(self, stack: contextlib.ExitStack, port: int) -> None:
+        holder = subprocess.Popen(["unshare", "--net", "sleep", "600"])
+        stack.callback(holder.wait)
+        stack.callback(holder.kill)
+        self._own = os.open("/proc/self/ns/net", os.O_RDONLY)
+        stack.callback(os.close, self._own)
+        self._network = _network_of(holder.pid)
+        stack.callback(os.close, self._network)
+        command = [*_PASTA.split(), "-t", f"127.0.0.1/{port}", "--netns", f"/proc/self/fd/{self._network}"]
+        way_out = subprocess.Popen(command, pass_fds=[self._network], stderr=subprocess.DEVNULL)
+        stack.callback(way_out.wait)
+        stack.callback(way_out.kill)
+
+    @contextlib.contextmanager
+    def inside(self) -> Iterator[None]:
+        """Have this thread, with the sockets it opens and the programs it starts, be there."""
+        _enter(self._network)
+        try:
+            yield
+        finally:
+            _enter(self._own)
+
+
 @dataclasses.dataclass
 class SmallWorld:
     """The world while it stands."""
 
     certificate: bytes
     """Of its hosts, which they show on port 443."""
-    port: int
-    """What listens here on the world's loopback is reached on this machine's own."""
     asked: list[tuple[str, int, str]]
-    """Address, port and the host named in each request that arrived."""
-    _networks: tuple[int, int]
+    """Address, port and the host named in each request that arrived at a host or the machine."""
+    packets: list[tuple[str, bytes]]
+    """Address and content of each packet that arrived at UDP port 9."""
+    _machine: _Network
+    _port: int
 
-    @contextlib.contextmanager
-    def inside(self) -> Iterator[None]:
-        """Have this thread, with the sockets it opens and the programs it starts, be there."""
-        own, theirs = self._networks
-        _enter(theirs)
-        try:
-            yield
-        finally:
-            _enter(own)
-
-    def start_e2b_local(self) -> E2BLocal:
-        """Start a sandbox server there, which can be reached from here."""
-        with self.inside():
-            return start_e2b_local("--pool", "0", "--port", str(self.port))
+    def start_e2b_local(self, *arguments: str) -> E2BLocal:
+        """Start a sandbox server on the machine, which can be reached from here."""
+        with self._machine.inside():
+            return start_e2b_local("--pool", "0", "--port", str(self._port), *arguments)
 
 
 @contextlib.asynccontextmanager
 async def standing(folder: pathlib.Path) -> AsyncIterator[SmallWorld]:
     """Build the world, with a folder for the files it needs, and take it down again."""
-    own = os.open("/proc/self/ns/net", os.O_RDONLY)
-    holder = subprocess.Popen(["unshare", "--net", "sleep", "600"])  # noqa: ASYNC220
+    certificate = folder / "world.pem"
+    await _certify(certificate)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
     with contextlib.ExitStack() as stack:
-        stack.callback(os.close, own)
-        stack.callback(holder.wait)
-        stack.callback(holder.kill)
-        theirs = _network_of(holder.pid)
-        stack.callback(os.close, theirs)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        # A sandbox's way out is modelled on a default route, which this gives.
-        command = [*_PASTA.split(), "-t", f"127.0.0.1/{port}", "--netns", f"/proc/self/fd/{theirs}"]
-        outside = subprocess.Popen(command, pass_fds=[theirs], stderr=subprocess.DEVNULL)  # noqa: ASYNC220
-        stack.callback(outside.wait)
-        stack.callback(outside.kill)
-        certificate = folder / "world.pem"
-        await _certify(certificate)
-        world = SmallWorld(certificate.read_bytes(), port, [], (own, theirs))
-        with world.inside():
-            name_server = _name_server()
-            addresses = sorted({*HOSTS.values(), name_server} - {"127.0.0.1"})
-            await _run(sys.executable, "-c", _SET_UP, *addresses)
-            await _serve(world, certificate, stack)
+        internet = _Network(stack, port)
+        name_server = _name_server()
+        with internet.inside():
+            hosts = sorted(set(HOSTS.values()) - {"127.0.0.1"})
+            await _set_up(*hosts, *{name_server} - {"127.0.0.1"})
+            machine = _Network(stack, port)
+        world = SmallWorld(certificate.read_bytes(), [], [], machine, port)
+        with internet.inside():
+            await _serve(world, certificate, stack, hosts)
             loop = asyncio.get_running_loop()
             names, _ = await loop.create_datagram_endpoint(_Names, (name_server, 53))
-        stack.callback(names.close)
+            stack.callback(names.close)
+        with machine.inside():
+            await _set_up()
+            await _serve(world, certificate, stack, ["0.0.0.0", "::1"])
         yield world
 
 
@@ -125,7 +147,13 @@ async def _certify(certificate: pathlib.Path) -> None:
     await _run(*command)
 
 
-async def _serve(world: SmallWorld, certificate: pathlib.Path, stack: contextlib.ExitStack) -> None:
+async def _set_up(*addresses: str) -> None:
+    await _run(sys.executable, "-c", _SET_UP, *addresses)
+
+
+async def _serve(
+    world: SmallWorld, certificate: pathlib.Path, stack: contextlib.ExitStack, addresses: list[str]
+) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, certificate.with_suffix(".key"))
 
@@ -137,12 +165,42 @@ async def _serve(world: SmallWorld, certificate: pathlib.Path, stack: contextlib
             world.asked.append((address, port, named[1].decode() if named else ""))
             writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + f"this is {address}".encode())
             await writer.drain()
+            if b" /stall " in request:
+                await over.wait()
+            if b" /early " in request:
+                await asyncio.sleep(0.3)  # after what was said has arrived
+            if b" /large " in request:
+                writer.write(bytes(LARGE_BYTES))
+                await writer.drain()
+            if b" /reset " in request:
+                await asyncio.sleep(0.3)
+                reset = struct.pack("ii", 1, 0)
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
         writer.close()
 
-    for address in sorted(set(HOSTS.values())):
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
+    stack.callback(over.set)
+    for address in addresses:
         for port in (80, 443, 8080):
             serving = await asyncio.start_server(answer, address, port, ssl=context if port == 443 else None)
             stack.callback(serving.close)
+        packets, _ = await loop.create_datagram_endpoint(lambda: _Packets(world.packets), (address, 9))
+        stack.callback(packets.close)
+
+
+class _Packets(asyncio.DatagramProtocol):
+    """Notes what comes and answers it."""
+
+    def __init__(self, packets: list[tuple[str, bytes]]) -> None:
+        self._packets = packets
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.DatagramTransport, transport)
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        self._packets.append((self._transport.get_extra_info("sockname")[0], data))
+        self._transport.sendto(data, addr)
 
 
 class _Names(asyncio.DatagramProtocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from .wire import Channel, Message, OpError
 
@@ -26,7 +27,7 @@ async def connect_port(request: Message, channel: Channel) -> Message:
         raise OpError("unavailable", f"port {port} is not open")
     await channel.send({"connected": True})
     try:
-        await asyncio.gather(copy(channel.reader, writer), copy(reader, channel.writer))
+        await asyncio.gather(_copy(channel.reader, writer), _copy(reader, channel.writer))
     finally:
         writer.close()
     # The channel was the connection itself: there is no room for an answer on it.
@@ -39,19 +40,9 @@ async def network(request: Message) -> Message:
         return {"route": any(line.split()[1] == "00000000" for line in file.readlines()[1:])}
 
 
-async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    """Pass bytes on until the source ends, and say so to the target; break it where the source breaks."""
-    while True:
-        try:
-            piece = await source.read(_PIECE_BYTES)
-        except ConnectionError:
-            target.transport.abort()
-            return
-        try:
-            if not piece:
-                target.write_eof()
-                return
+async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while piece := await source.read(_PIECE_BYTES):
             target.write(piece)
             await target.drain()
-        except ConnectionError:
-            return  # what it still had to say can yet be read
+        target.write_eof()
