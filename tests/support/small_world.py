@@ -76,8 +76,6 @@ class _Network:
         holder = subprocess.Popen(["unshare", "--net", "sleep", "600"])
         stack.callback(holder.wait)
         stack.callback(holder.kill)
-        self._own = os.open("/proc/self/ns/net", os.O_RDONLY)
-        stack.callback(os.close, self._own)
         self._network = _network_of(holder.pid)
         stack.callback(os.close, self._network)
         command = [*_PASTA.split(), "-t", f"127.0.0.1/{port}", "--netns", f"/proc/self/fd/{self._network}"]
@@ -88,11 +86,13 @@ class _Network:
     @contextlib.contextmanager
     def inside(self) -> Iterator[None]:
         """Have this thread, with the sockets it opens and the programs it starts, be there."""
-        _enter(self._network)
+        here = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
         try:
+            _enter(self._network)
             yield
         finally:
-            _enter(self._own)
+            _enter(here)
+            os.close(here)
 
 
 @dataclasses.dataclass
@@ -232,7 +232,7 @@ async def _run(*command: str) -> None:
 
 def _network_of(pid: int) -> int:
     """Open the network of a process that is about to have one of its own."""
-    mine = pathlib.Path("/proc/self/ns/net").stat().st_ino
+    mine = pathlib.Path("/proc/thread-self/ns/net").stat().st_ino
     for _ in range(500):
         opened = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
         if os.fstat(opened).st_ino != mine:
