@@ -10,7 +10,8 @@ import resource
 import socket
 import struct
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import h11
 
@@ -59,9 +60,8 @@ class NamedHosts:
                 task.cancel()
             await asyncio.wait(self._tasks)
 
-    def _start(self, work: Awaitable[None], owned: socket.socket) -> asyncio.Task[None]:
-        task = asyncio.ensure_future(work)
-        assert isinstance(task, asyncio.Task)
+    def _start(self, work: Coroutine[Any, Any, None], owned: socket.socket) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         # Here and not in the task, which may be cancelled before it begins.
@@ -171,7 +171,11 @@ class NamedHosts:
                 loop.call_soon_threadsafe(give, found)
 
         await self._lookups.acquire()
-        threading.Thread(target=look_up, name="lookup", daemon=True).start()
+        try:
+            threading.Thread(target=look_up, name="lookup", daemon=True).start()
+        except RuntimeError as exc:
+            self._lookups.release()
+            raise OSError(str(exc)) from exc
         return await answer
 
 

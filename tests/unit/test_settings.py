@@ -1,11 +1,14 @@
 """Settings: read once, validated, one clear line a wrong value."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from agent.context import Context
 from agent.env_example import env_example
-from agent.errors import SettingsError
+from agent.errors import InputError, SettingsError
+from agent.sandbox.policy import SandboxPolicy
 from agent.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +55,34 @@ def test_settings_pass_on_only_variables_that_are_set_and_harmless() -> None:
     }.items():
         with pytest.raises(SettingsError, match=problem):
             Settings.from_env(env | {"SANDBOX_ENVS": names})
+
+
+def test_settings_take_hosts_for_the_internet() -> None:
+    """Names, `*.name`, IPv4 addresses and blocks of them; what is none of these stops the start."""
+    given = "PyPI.org, *.python.org,198.51.100.1,198.51.100.0/24"
+    hosts = ["pypi.org", "*.python.org", "198.51.100.1", "198.51.100.0/24"]
+    assert Settings.from_env({"SANDBOX_INTERNET": given}).internet == hosts
+    for wrong in (
+        "https://pypi.org",
+        "pypi.org:443",
+        "198.51.100.400",
+        "198.51.100.1/24",
+        "*",
+        "a..b",
+        "a b",
+    ):
+        with pytest.raises(SettingsError, match=f"{re.escape(repr(wrong))} is no host"):
+            Settings.from_env({"SANDBOX_INTERNET": f"pypi.org,{wrong}"})
+
+
+def test_a_run_names_hosts_among_those_of_the_deployment() -> None:
+    """Fewer are its choice; another one, or what is none, is refused before there is a sandbox."""
+    policy = SandboxPolicy(internet=["pypi.org", "a.example"])
+    assert policy.varied(Context(internet=["a.example"])).internet == ["a.example"]
+    with pytest.raises(InputError, match="more than this deployment allows"):
+        policy.varied(Context(internet=["b.example"]))
+    with pytest.raises(ValueError, match=r"'http://a\.example' is no host"):
+        Context(internet=["http://a.example"])
 
 
 def test_settings_never_show_a_key() -> None:
