@@ -24,6 +24,8 @@ from e2b_local.template import Template
 
 _log = logging.getLogger(__name__)
 _GRACE_S = 1
+# The SDK keeps idle connections for 300 s. Were they closed here first, a request could meet the closing.
+_KEEP_ALIVE_S = 600
 
 
 class StartError(Exception):
@@ -72,6 +74,7 @@ async def serve(config: Config) -> None:
             date_header=False,
             server_header=False,
             log_config=None,
+            timeout_keep_alive=_KEEP_ALIVE_S,
             # Sandboxes are ended first, which ends their streams; what still hangs then is cut off.
             timeout_graceful_shutdown=_GRACE_S,
             loop="asyncio",
