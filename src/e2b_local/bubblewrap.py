@@ -93,7 +93,7 @@ class BubblewrapBox:
         self.ended.set()
         os.close(self._init)
         self._stderr.cancel()
-        await self._internet.close()
+        await self._internet.end()
         self._socket_path.unlink(missing_ok=True)
         await self._group.remove()
 

@@ -18,6 +18,8 @@ _EVERYWHERE = "0.0.0.0/0"
 _LABEL = "[a-z0-9_]([a-z0-9_-]{,61}[a-z0-9_])?"
 # The last part of a name is never a number: that would be an address, and a wrong one.
 _NAME = re.compile(rf"\*|(\*\.)?({_LABEL}\.)*(?![0-9]+\.?$){_LABEL}\.?", re.IGNORECASE)
+# What a program may say; a wildcard fits much that looks different to whoever looks the name up.
+_SAID = re.compile(r"[a-z0-9._-]{1,253}", re.IGNORECASE)
 _MOST = 1000
 _LONGEST = 253
 
@@ -41,7 +43,9 @@ class Egress:
         return bool(self.allowed or self.denied or self.names)
 
     def allows(self, name: str) -> bool:
-        """Whether a host of this name can be reached."""
+        """Whether a host of this name can be reached; what is no name (with a NUL in it, say) cannot."""
+        if not _SAID.fullmatch(name):
+            return False
         wanted = name.lower().rstrip(".")
         return any(
             rule == "*" or wanted == rule or (rule.startswith("*.") and wanted.endswith(rule[1:]))

@@ -27,6 +27,9 @@ _NS_GET_USERNS = 0xB701  # linux/nsfs.h
 # Not imported: it brings a library that only the program itself needs.
 _RULER = "e2b_local.routes"
 _MOST_SOCKETS = 2
+_WITH_SERVER = ["setpriv", "--pdeathsig", "KILL"]
+# The program mostly computes: more of them at once would only wait for each other, past their time.
+_AT_ONCE = asyncio.Semaphore(os.cpu_count() or 1)
 # By default pasta leads the box to the host's loopback twice: by the gateway's address, and by forwarding the
 # ports that either side opens. All of it is off.
 _OPTIONS = ["--config-net", "--no-map-gw", "-t", "none", "-u", "none", "-T", "none", "-U", "none"]
@@ -41,7 +44,8 @@ class Internet:
     """A box's way out, while it is open."""
 
     def __init__(self, init_pid: int, agent: AgentClient, state_dir: pathlib.Path) -> None:
-        self._init_pid = init_pid
+        # Held from the start, while the number can mean no other process.
+        self._network = os.open(f"/proc/{init_pid}/ns/net", os.O_RDONLY)
         self._agent = agent
         self._state_dir = state_dir
         self._process: asyncio.subprocess.Process | None = None
@@ -66,8 +70,13 @@ class Internet:
             raise
         self._egress = egress
 
+    async def end(self) -> None:
+        """Close it for good, when the box has ended."""
+        await self.close()
+        os.close(self._network)
+
     async def close(self) -> None:
-        """Take the way out away; connections in use break."""
+        """Take the way out away; connections in use get no further."""
         process, self._process = self._process, None
         hosts, self._hosts = self._hosts, None
         if hosts is not None:
@@ -90,28 +99,11 @@ class Internet:
         }
         ours, theirs = socket.socketpair()
         with ours, theirs, self._namespaces() as opened:
-            command = [sys.executable, "-m", _RULER, str(opened[0]), str(theirs.fileno())]
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                *map(str, opened[1:]),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.PIPE,
-                pass_fds=[*opened, theirs.fileno()],
-            )
-            said = b"it took too long"
-            try:
-                async with asyncio.timeout(_ATTACH_TIMEOUT_S):
-                    _, said = await process.communicate(json.dumps(rules).encode())
-            except TimeoutError:
-                pass
-            finally:
-                if process.returncode is None:
-                    process.kill()
-                    await asyncio.shield(process.wait())
-            if process.returncode != 0:
-                why = said.decode(errors="replace").strip().rpartition("\n")[2]
-                raise ApiError(500, f"the rules for the sandbox's internet could not be laid ({why})")
+            descriptors = [opened[0], theirs.fileno(), *opened[1:]]
+            # -P: this server's working folder is no place to import from.
+            command = [*_WITH_SERVER, sys.executable, "-P", "-m", _RULER, *map(str, descriptors)]
+            async with _AT_ONCE:
+                await _run(command, descriptors, json.dumps(rules))
             ours.setblocking(False)
             _, descriptors, _, _ = socket.recv_fds(ours, 16, _MOST_SOCKETS)
         self._hosts = NamedHosts(egress)
@@ -121,22 +113,21 @@ class Internet:
     def _namespaces(self) -> Iterator[list[int]]:
         """Open the box's network and, for an ordinary user, the user namespace that owns it.
 
-        They are handed over open: a name in /proc could mean another process by now, and a program that
-        becomes another user may not look this box up there.
+        They are handed over open: a program that becomes another user may not look this box up in /proc.
         """
-        opened = [os.open(f"/proc/{self._init_pid}/ns/net", os.O_RDONLY)]
+        if os.geteuid() == 0:
+            yield [self._network]
+            return
+        # Not the user namespace of the box's processes: bwrap made theirs within the network's owner.
+        owner = fcntl.ioctl(self._network, _NS_GET_USERNS)
         try:
-            if os.geteuid() != 0:
-                # Not the user namespace of the box's processes: bwrap made theirs within the network's owner.
-                opened.append(fcntl.ioctl(opened[0], _NS_GET_USERNS))
-            yield opened
+            yield [self._network, owner]
         finally:
-            for descriptor in opened:
-                os.close(descriptor)
+            os.close(owner)
 
     async def _attach(self, *, ipv4_only: bool) -> None:
         """Start `pasta` on the box's network and wait for the route it makes."""
-        command = ["setpriv", "--pdeathsig", "KILL", "pasta", "--foreground", "--quiet", *_OPTIONS]
+        command = [*_WITH_SERVER, "pasta", "--foreground", "--quiet", *_OPTIONS]
         command += ["--dns-forward", NAME_SERVER]
         command += ["--ipv4-only"] if ipv4_only else []
         with self._namespaces() as opened:
@@ -164,3 +155,31 @@ class Internet:
             raise ApiError(
                 500, "the sandbox has no way to the internet: pasta failed (may it use /dev/net/tun?)"
             )
+
+
+async def _run(command: list[str], descriptors: list[int], given: str) -> None:
+    """Run the program that lays the rules.
+
+    Raises:
+        ApiError: 500, it failed; what it says is in the message.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        pass_fds=descriptors,
+    )
+    said = b"it took too long"
+    try:
+        async with asyncio.timeout(_ATTACH_TIMEOUT_S):
+            _, said = await process.communicate(given.encode())
+    except TimeoutError:
+        pass
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await asyncio.shield(process.wait())
+    if process.returncode != 0:
+        why = said.decode(errors="replace").strip().rpartition("\n")[2] or f"exit code {process.returncode}"
+        raise ApiError(500, f"the rules for the sandbox's internet could not be laid ({why})")

@@ -26,9 +26,11 @@ _STALLED_S = 300.0
 _MOST_BYTES = 64 * 1024
 _PIECE_BYTES = 64 * 1024
 _MOST_LOOKUPS = 4
-_MOST_CONNECTIONS = 64
-# Each connection takes two of the files that this process may open, and other sandboxes need some too.
-_ALL_CONNECTIONS = asyncio.Semaphore(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 8)
+# Each connection takes two of the files that this process may open, half of which are for all else; and a few
+# sandboxes cannot take the rest of them from the others.
+_MOST_OF_ALL = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
+_MOST_CONNECTIONS = min(64, _MOST_OF_ALL // 8)
+_ALL_CONNECTIONS = asyncio.Semaphore(_MOST_OF_ALL)
 _RESET = struct.pack("ii", 1, 0)
 _BACK_OFF_S = 1.0
 _GATHER_S = 0.05
@@ -80,6 +82,8 @@ class NamedHosts:
                 continue
             try:
                 await self._free.acquire()
+                if _ALL_CONNECTIONS.locked():
+                    _log.warning("%d connections by name are open: others wait", _MOST_OF_ALL)
                 await _ALL_CONNECTIONS.acquire()
             except BaseException:
                 near.close()
@@ -107,8 +111,8 @@ class NamedHosts:
             try:
                 await _send(far, said)
                 async with asyncio.TaskGroup() as group:
-                    group.create_task(_copy(near, far))
-                    group.create_task(_copy(far, near))
+                    sent = group.create_task(_copy(near, far))
+                    group.create_task(_copy(far, near, sent))
             except* OSError:
                 # As the one side broke, so does the other: what ended early must not look whole.
                 for each in (near, far):
@@ -217,22 +221,37 @@ def _host(said: bytes) -> str | None:
     return host.rpartition(":")[0] or host
 
 
-async def _copy(source: socket.socket, target: socket.socket) -> None:
+async def _copy(source: socket.socket, target: socket.socket, sent: asyncio.Task[None] | None = None) -> None:
     """Pass bytes on until the source ends, and say so to the target.
 
     A target that takes no more ends this alone: it may still have something to say.
 
+    Args:
+        source: where they come from.
+        target: where they go.
+        sent: what passes on the other way; once it is done, the source may not be silent for long.
+
     Raises:
-        OSError: the source broke, or the target stalled.
+        OSError: the source broke or fell silent, or the target stalled.
     """
     loop = asyncio.get_running_loop()
-    while piece := await loop.sock_recv(source, _PIECE_BYTES):
-        try:
-            await _send(target, piece)
-        except ConnectionError:
-            return
+    async with asyncio.timeout(None) as patience:
+        if sent is not None:
+            sent.add_done_callback(lambda _: _hurry(patience))
+        while piece := await loop.sock_recv(source, _PIECE_BYTES):
+            try:
+                await _send(target, piece)
+            except ConnectionError:
+                return
+            if sent is not None and sent.done():
+                _hurry(patience)
     with contextlib.suppress(OSError):
         target.shutdown(socket.SHUT_WR)
+
+
+def _hurry(patience: asyncio.Timeout) -> None:
+    with contextlib.suppress(RuntimeError):  # what it is for has ended
+        patience.reschedule(asyncio.get_running_loop().time() + _STALLED_S)
 
 
 async def _send(target: socket.socket, piece: bytes) -> None:

@@ -66,14 +66,15 @@ def goes_to(network: Network) -> Condition:
     ]
 
 
-def to_port(protocol: int, port: int) -> Condition:
-    """Hold for what is sent to this port by a protocol that has ports."""
-    return [
-        _expression("meta", KEY=_META_L4PROTO, DREG=1),
-        _compare(_EQUAL, bytes([protocol])),
-        _expression("payload", DREG=1, BASE=_TRANSPORT_HEADER, OFFSET=2, LEN=2),
-        _compare(_EQUAL, struct.pack("!H", port)),
-    ]
+def by_protocol(protocol: int) -> Condition:
+    """Hold for what is sent by this protocol, such as UDP."""
+    return [_expression("meta", KEY=_META_L4PROTO, DREG=1), _compare(_EQUAL, bytes([protocol]))]
+
+
+def to_port(port: int) -> Condition:
+    """Hold for what is sent to this port, if by a protocol that has ports."""
+    load = _expression("payload", DREG=1, BASE=_TRANSPORT_HEADER, OFFSET=2, LEN=2)
+    return [load, _compare(_EQUAL, struct.pack("!H", port))]
 
 
 def _expression(name: str, **attributes: Any) -> dict[str, Any]:

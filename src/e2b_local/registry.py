@@ -61,16 +61,19 @@ class Registry:
         sandbox = self.find(sandbox_id)
         async with sandbox.lock:
             self._check_running(sandbox)
+            kept = {key: sandbox.request.network[key] for key in INGRESS if key in sandbox.request.network}
+            closed = dataclasses.replace(sandbox.request, egress=None, internet=False, network=kept)
             try:
                 await sandbox.box.set_internet(egress)
             except ApiError as exc:
                 if exc.status >= 500:
                     # It failed on the way: what was open is shut.
-                    sandbox.request = dataclasses.replace(sandbox.request, egress=None, internet=False)
+                    sandbox.request = closed
                 raise
-            kept = {key: sandbox.request.network[key] for key in INGRESS if key in sandbox.request.network}
+            except BoxGoneError as exc:
+                raise _unknown(sandbox_id) from exc
             sandbox.request = dataclasses.replace(
-                sandbox.request, egress=egress, internet=egress is not None, network={**kept, **told}
+                closed, egress=egress, internet=egress is not None, network={**kept, **told}
             )
 
     async def snapshot(self, sandbox_id: str, name: str | None) -> Snapshot:

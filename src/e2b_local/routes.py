@@ -20,7 +20,7 @@ from typing import Any
 from pyroute2 import IPRoute
 
 from e2b_local import netfilter
-from e2b_local.netfilter import goes_to, leaves_by, to_port
+from e2b_local.netfilter import by_protocol, goes_to, leaves_by, to_port
 
 NAME_PORTS = (80, 443)
 """Where the name of a host can be read off what is sent."""
@@ -48,6 +48,8 @@ def main() -> None:
 def _inward() -> Iterator[netfilter.Network]:
     """Tell what leads to the machine itself, on whose behalf a packet that leaves the box is sent again."""
     yield from map(ipaddress.ip_network, ("0.0.0.0/8", "127.0.0.0/8", "::/127"))
+    # To all that listen, this machine among them.
+    yield from map(ipaddress.ip_network, ("224.0.0.0/4", "255.255.255.255/32"))
     with IPRoute() as kernel:
         for each in kernel.get_addr():
             address = each.get_attr("IFA_LOCAL") or each.get_attr("IFA_ADDRESS")
@@ -66,14 +68,16 @@ def _filter(rules: dict[str, Any], inward: list[netfilter.Network]) -> None:
     stays: netfilter.Rule = ([leaves_by("lo")], True)
     four, six = ([([goes_to(each)], False) for each in inward if each.version == kind] for kind in (4, 6))
     server = goes_to(ipaddress.ip_network(rules["name_server"]))
-    ports = [to_port(protocol, 53) for protocol in (socket.IPPROTO_UDP, socket.IPPROTO_TCP)]
-    asked = [([server, port], rules["ask"]) for port in ports]
+    # Over UDP alone, which is all that pasta passes on to the name server.
+    asked = ([server, by_protocol(socket.IPPROTO_UDP), to_port(53)], bool(rules["ask"]))
     opened = [([goes_to(ipaddress.ip_network(each))], True) for each in rules["open"]]
     shut = [([goes_to(ipaddress.ip_network(each))], False) for each in rules["shut"]]
     netfilter.replace(
-        socket.AF_INET, [stays, *four, *asked, ([server], False), *opened, *shut], otherwise=rules["rest"]
+        socket.AF_INET, [stays, *four, asked, ([server], False), *opened, *shut], otherwise=rules["rest"]
     )
-    netfilter.replace(socket.AF_INET6, [stays, *six], otherwise=rules["six"])
+    # Groups of neighbours, too; but not ICMP, by which the kernel finds them.
+    group = ([goes_to(ipaddress.ip_network("ff00::/8")), by_protocol(socket.IPPROTO_UDP)], False)
+    netfilter.replace(socket.AF_INET6, [stays, group, *six], otherwise=rules["six"])
 
 
 def _route(rules: dict[str, Any]) -> None:

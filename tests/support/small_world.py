@@ -31,6 +31,8 @@ HOSTS = {
 
 The last one leads to the loopback of the machine, which answers too.
 """
+GROUP = "224.0.0.251"
+"""A multicast address that the machine listens to, on UDP port 9."""
 LARGE_BYTES = 20_000_000
 """What follows the answer to `/large`.
 
@@ -187,6 +189,10 @@ async def _serve(
             stack.callback(serving.close)
         packets, _ = await loop.create_datagram_endpoint(lambda: _Packets(world.packets), (address, 9))
         stack.callback(packets.close)
+        if address == "0.0.0.0":
+            joined = socket.inet_aton(GROUP) + socket.inet_aton(address)
+            listening = packets.get_extra_info("socket")
+            listening.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, joined)
 
 
 class _Packets(asyncio.DatagramProtocol):

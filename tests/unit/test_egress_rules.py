@@ -90,5 +90,14 @@ def test_a_name_is_allowed_by_its_rule_alone() -> None:
         assert rules.allows(name)
     for name in ("", ".", "example", "a.shop.example", "wide.example", "xwide.example", "shop.example.evil"):
         assert not rules.allows(name)
+    wide = Egress(names=("*.wide.example", "*"))
+    for name in (
+        "other.example\0.wide.example",
+        "a b.wide.example",
+        "ä.wide.example",
+        "a/.wide.example",
+        "a" * 254,
+    ):
+        assert not wide.allows(name)
     assert Egress(names=("*",)).allows("any.example")
     assert not Egress(rest=True).allows("any.example")

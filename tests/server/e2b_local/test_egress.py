@@ -166,7 +166,7 @@ async def test_whatever_interface_a_program_chooses(
     """Naming the interface leads no further, and the machine is not reached by any address of its own."""
     sandbox = await make_sandbox()
     await sandbox.update_network(cast(SandboxNetworkUpdate, options))
-    hosts = ["198.51.100.1", "198.51.100.2", "127.0.0.1", "127.0.0.9", "::1"]
+    hosts = ["198.51.100.1", "198.51.100.2", "127.0.0.1", "127.0.0.9", "::1", small_world.GROUP]
     world.asked.clear()
     world.packets.clear()
     await sandbox.files.write("tricks.py", f"HOSTS = {hosts}\n{_TRICKS}")
