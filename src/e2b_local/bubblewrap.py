@@ -24,6 +24,7 @@ from e2b_local.egress import Egress
 from e2b_local.errors import ApiError
 from e2b_local.internet import Internet, installed
 from e2b_local.mounts import INBOX_PARENT, RUN_DIR, Mounts, writable_bytes
+from e2b_local.syscalls import without_vsock
 from e2b_local.template import CPU_COUNT, HOME, Template
 
 _log = logging.getLogger(__name__)
@@ -155,17 +156,21 @@ class BubblewrapLauncher:
         # The socket's name lies in a folder only the server can write: no box can put another in its place.
         listener = socket.socket(socket.AF_UNIX)
         info_read, info_write = os.pipe()
+        filter_read, filter_write = os.pipe()
+        os.write(filter_write, without_vsock())  # short enough for any pipe
+        os.close(filter_write)
         monitor: asyncio.subprocess.Process | None = None
         try:
             listener.bind(str(socket_path))
             listener.listen(128)
-            command = self._command(uid, listener.fileno(), info_write, own)
+            options = ["--info-fd", str(info_write), "--seccomp", str(filter_read)]
+            command = self._command(uid, listener.fileno(), options, own)
             monitor = await asyncio.create_subprocess_exec(
                 *group.entering(command),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                pass_fds=(listener.fileno(), info_write),
+                pass_fds=(listener.fileno(), info_write, filter_read),
                 env={"PATH": os.defpath},
             )
             os.close(info_write)
@@ -188,6 +193,7 @@ class BubblewrapLauncher:
         finally:
             listener.close()
             os.close(info_read)
+            os.close(filter_read)
             if info_write >= 0:
                 os.close(info_write)
             for path in own:
@@ -195,8 +201,10 @@ class BubblewrapLauncher:
         said = asyncio.create_task(_drain(monitor, number))
         return BubblewrapBox(monitor, init_pid, socket_path, said, group)
 
-    def _command(self, uid: int, listen_fd: int, info_fd: int, own: tuple[pathlib.Path, ...]) -> list[str]:
-        command = ["bwrap", "--die-with-parent", "--as-pid-1", "--new-session", "--info-fd", str(info_fd)]
+    def _command(
+        self, uid: int, listen_fd: int, options: list[str], own: tuple[pathlib.Path, ...]
+    ) -> list[str]:
+        command = ["bwrap", "--die-with-parent", "--as-pid-1", "--new-session", *options]
         command += [
             "--unshare-pid",
             "--unshare-net",

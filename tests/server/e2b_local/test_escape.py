@@ -152,6 +152,19 @@ print([name for _, name in socket.if_nameindex()])
     assert "".join((await shared.run_code(code)).logs.stdout) == "['lo']\n"
 
 
+async def test_a_hypervisor_cannot_be_spoken_to(shared: AsyncSandbox) -> None:
+    """No socket of AF_VSOCK can be made, where the host can make one; all usual ones can."""
+    program = (
+        "import errno, socket\n"
+        "for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX):\n"
+        "    socket.socket(family).close()\n"
+        "try:\n    socket.socket(socket.AF_VSOCK)\n"
+        "except OSError as exc:\n    print(errno.errorcode[exc.errno])\n"
+    )
+    await shared.files.write("v.py", program)
+    assert await _shell(shared, "python v.py") == "EAFNOSUPPORT\nexit 0\n"
+
+
 async def test_sandboxes_do_not_reach_each_other(shared: AsyncSandbox, make_sandbox: MakeSandbox) -> None:
     """Files, ports, shared memory and abstract sockets of one are not there for another."""
     first, second = shared, await make_sandbox()
