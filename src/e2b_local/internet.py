@@ -13,7 +13,7 @@ import socket
 import sys
 from collections.abc import Iterator
 
-from e2b_local.agent_client import AgentClient
+from e2b_local.agent_client import AgentClient, BoxGoneError
 from e2b_local.egress import Egress
 from e2b_local.errors import ApiError
 from e2b_local.named_hosts import NamedHosts
@@ -57,6 +57,7 @@ class Internet:
 
         Raises:
             ApiError: 500, it could not be attached; nothing is open then.
+            BoxGoneError: the box has ended.
         """
         if self._process is not None and self._process.returncode is None and self._egress == egress:
             return
@@ -72,8 +73,9 @@ class Internet:
 
     async def end(self) -> None:
         """Close it for good, when the box has ended."""
+        network, self._network = self._network, -1
+        os.close(network)
         await self.close()
-        os.close(self._network)
 
     async def close(self) -> None:
         """Take the way out away; connections in use get no further."""
@@ -114,16 +116,21 @@ class Internet:
         """Open the box's network and, for an ordinary user, the user namespace that owns it.
 
         They are handed over open: a program that becomes another user may not look this box up in /proc.
+
+        Raises:
+            BoxGoneError: the box has ended.
         """
-        if os.geteuid() == 0:
-            yield [self._network]
-            return
-        # Not the user namespace of the box's processes: bwrap made theirs within the network's owner.
-        owner = fcntl.ioctl(self._network, _NS_GET_USERNS)
+        if self._network < 0:
+            raise BoxGoneError
+        opened = [os.dup(self._network)]
         try:
-            yield [self._network, owner]
+            if os.geteuid() != 0:
+                # Not the user namespace of the box's processes: bwrap made theirs within the network's owner.
+                opened.append(fcntl.ioctl(opened[0], _NS_GET_USERNS))
+            yield opened
         finally:
-            os.close(owner)
+            for descriptor in opened:
+                os.close(descriptor)
 
     async def _attach(self, *, ipv4_only: bool) -> None:
         """Start `pasta` on the box's network and wait for the route it makes."""
