@@ -1,6 +1,7 @@
 """Where the command line writes: a terminal with colours, or plain lines without one."""
 
 import contextlib
+import select
 import sys
 import termios
 from types import TracebackType
@@ -74,8 +75,10 @@ class Screen:
             KeyboardInterrupt: Ctrl-C, or as `EndOfInput` the end of the input.
         """
         _forget_typed_ahead()
+        self.console.print(Text(question, style="bold"), end="")
+        _await_line()
         try:
-            return self.console.input(Text(question, style="bold")).strip()
+            return self.console.input().strip()
         except EOFError as exc:
             self.line()
             raise EndOfInput from exc
@@ -173,6 +176,16 @@ def _hanging(text: Text, console: Console) -> Text:
 
 def _short(message: str) -> str:
     return escape(message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 1]}…")
+
+
+def _await_line() -> None:
+    """Return once there is something to read.
+
+    In short turns: a Ctrl-C that comes in the instant before a read would be noticed at the next line only.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        while not select.select([sys.stdin], [], [], 0.25)[0]:
+            pass
 
 
 def _forget_typed_ahead() -> None:
