@@ -8,7 +8,8 @@ killed, sandboxes die, and the sandbox service answers 429 and 5xx, late, or not
 every thread that is left must work, and after one lease and one sweep no sandbox may be alive.
 
 It prints counts, and ends with 1 when an answer was wrong, a thread could not go on, or a sandbox was left.
-What a killed development server forgets is counted and not called wrong.
+What a killed development server forgets is counted and not called wrong. A question that a stopped one has
+lost (see `agent.client.open_questions`) is asked again, as `sandbox-agent` does, and counted.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from typing import Any
 import httpx
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
+
+from agent.client.open_questions import open_questions
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
 
@@ -60,6 +63,8 @@ class Soak:
     wrong: list[str] = field(default_factory=list)
     threads: set[str] = field(default_factory=set)
     killed_at: list[float] = field(default_factory=list)
+    ups_and_downs: int = 0
+    """How often the server went, and came back."""
 
     def forgiven(self, since: float) -> bool:
         """Whether a killed server may have forgotten something of a scenario that began then."""
@@ -168,9 +173,17 @@ async def answered(scene: Scene) -> None:
     if not asked:
         return
     await asyncio.sleep(scene.soak.dice.random())
-    answer = {"resume": {asked[0]["id"]: "yes"}}
-    if await scene.whole(input=None, command=answer) == "success":
-        await scene.check(str(scene.a))
+    while True:
+        before = scene.soak.ups_and_downs
+        if (await open_questions(scene.client, scene.thread)).lost:
+            scene.soak.counts["questions lost by the server, asked again"] += 1
+            await scene.whole(input=None)
+        if await scene.whole(input=None, command={"resume": {asked[0]["id"]: "yes"}}) != "success":
+            return
+        # Lost once more, between the look and the answer?
+        if scene.soak.ups_and_downs == before or not (await scene.state())["interrupts"]:
+            break
+    await scene.check(str(scene.a))
 
 
 async def left_open(scene: Scene) -> None:
@@ -300,6 +313,7 @@ async def restarts(soak: Soak, every_s: float) -> None:
     """Stop the server, or kill it, and start it again."""
     while soak.runs_left > 0:
         await asyncio.sleep(every_s * (0.5 + soak.dice.random()))
+        soak.ups_and_downs += 1
         if soak.dice.random() < 0.5 and soak.dev.pid:
             soak.killed_at.append(time.monotonic())
             os.kill(soak.dev.pid, signal.SIGKILL)
@@ -307,6 +321,7 @@ async def restarts(soak: Soak, every_s: float) -> None:
         else:
             soak.counts["servers stopped"] += 1
         await soak.dev.restart()
+        soak.ups_and_downs += 1
 
 
 async def go_on(soak: Soak) -> None:

@@ -1,6 +1,7 @@
 """Graphs for the client's tests: no sandbox and no model, every ending on demand."""
 
 import asyncio
+import time
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import AIMessage
@@ -60,6 +61,11 @@ async def ask_right(state: State) -> State:
     return _asked("right")
 
 
+async def ask_now(state: State) -> State:
+    """Ask what is another question each time."""
+    return _asked(f"now {time.time_ns()}")
+
+
 def _asked(name: str) -> State:
     answer = interrupt({"question": name}, response_schema=Answer)
     return {"seen": [f"{name}:{answer.decisions}"]}
@@ -71,6 +77,8 @@ def _next(state: State) -> list[str]:
             return ["ask_left"]
         case "ask both":
             return ["ask_left", "ask_right"]
+        case "ask what changes":
+            return ["ask_now"]
     return [END]
 
 
@@ -78,8 +86,10 @@ _builder = StateGraph(State)
 _builder.add_node("work", work)
 _builder.add_node("ask_left", ask_left)
 _builder.add_node("ask_right", ask_right)
+_builder.add_node("ask_now", ask_now)
 _builder.add_edge(START, "work")
-_builder.add_conditional_edges("work", _next, ["ask_left", "ask_right", END])
+_builder.add_conditional_edges("work", _next, ["ask_left", "ask_right", "ask_now", END])
 _builder.add_edge("ask_left", END)
 _builder.add_edge("ask_right", END)
+_builder.add_edge("ask_now", END)
 graph = _builder.compile()

@@ -6,9 +6,9 @@ from typing import Any
 
 from langgraph_sdk.client import LangGraphClient
 
-from agent.client.decode import interrupts
 from agent.client.errors import Where, explained
 from agent.client.events import Failed, Interrupt, State
+from agent.client.open_questions import questions_of
 
 _FAILED = frozenset({"error", "timeout"})
 _GOING_ON = frozenset({"pending", "running"})
@@ -55,7 +55,7 @@ async def account(client: LangGraphClient, where: Where) -> ThreadAccount:
     status = str(thread.get("status") or "")
     found = state.get("values")
     values = found if isinstance(found, Mapping) else {}
-    pending = interrupts(state.get("interrupts"))
+    pending = questions_of(thread, state).all
     newest = str(runs[0]["status"]) if runs else ""
     failed = newest in _FAILED or (status == "error" and newest not in _GOING_ON)
     failure = failed_run(_reason(thread, state), newest or status, pending) if failed else None

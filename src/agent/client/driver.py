@@ -1,13 +1,13 @@
 """Drive one thread of one graph: start a run, follow it, answer its questions, cancel it."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.schema import RunCreateMetadata, StreamMode
 
 from agent.client.account import ThreadAccount, account, failed_run
-from agent.client.decode import decode, interrupts
+from agent.client.decode import decode
 from agent.client.errors import BusyError, NotFoundError, StaleAnswerError, Where, explained
 from agent.client.events import (
     Event,
@@ -21,6 +21,7 @@ from agent.client.events import (
     State,
 )
 from agent.client.files import ThreadFiles
+from agent.client.open_questions import open_questions
 from agent.client.stream import RunStream, Stream
 
 STREAM_MODES: list[StreamMode] = ["messages-tuple", "custom", "updates"]
@@ -108,7 +109,9 @@ class Driver:
     ) -> AsyncGenerator[Event, None]:
         """Answer open questions by id and follow the run that goes on.
 
-        Answers to questions that are not open are refused here: the server would drop them without a word.
+        Answers to questions that are not open are refused here: the server would drop them without a word. A
+        question that the server has lost (see `open_questions`) is asked again first, and answered when it
+        comes with the same words.
 
         Args:
             answers: question id → answer, as JSON.
@@ -122,8 +125,10 @@ class Driver:
             BusyError: a run works on the thread: it was answered elsewhere; nothing was started.
             ClientError: as `start`.
         """
-        await self._refuse_stale(answers)
+        lost = await self._refuse_stale(answers)
         try:
+            if lost:
+                await self._ask_again(lost, deadline_s)
             async for event in self._run({"command": {"resume": dict(answers)}}, deadline_s):
                 yield event
         except BusyError as exc:
@@ -161,8 +166,7 @@ class Driver:
     async def pending(self) -> tuple[Interrupt, ...]:
         """Return the open questions, oldest first; empty when the thread waits for nothing."""
         with explained(self.where):
-            state = await self._client.threads.get_state(self.thread_id)
-        return interrupts(state.get("interrupts"))
+            return (await open_questions(self._client, self.thread_id)).all
 
     async def values(self) -> State:
         """Return the thread's state."""
@@ -207,8 +211,11 @@ class Driver:
             raise NotFoundError("The thread has no run", self.where, "Start one.", 404)
         return str(runs[0]["run_id"])
 
-    async def _refuse_stale(self, answers: Mapping[str, Any]) -> None:
-        open_ids = [question.id for question in await self.pending()]
+    async def _refuse_stale(self, answers: Mapping[str, Any]) -> list[Interrupt]:
+        """Refuse answers to what is not open; return the questions among them that the server has lost."""
+        with explained(self.where):
+            questions = await open_questions(self._client, self.thread_id)
+        open_ids = [question.id for question in questions.all]
         stale = sorted(answers.keys() - set(open_ids))
         if stale and not open_ids and await self.running():
             raise StaleAnswerError(_ELSEWHERE, self.where, "A run works on it.")
@@ -216,6 +223,17 @@ class Driver:
             problem = f"No open question {', '.join(stale)}" if stale else "No answer was given"
             now = f"Open now: {', '.join(open_ids)}." if open_ids else "The thread waits for nothing."
             raise StaleAnswerError(problem, self.where, now, tuple(open_ids))
+        return [question for question in questions.lost if question.id in answers]
+
+    async def _ask_again(self, lost: Sequence[Interrupt], deadline_s: float | None) -> None:
+        async for _ in self._run({"input": None}, deadline_s):
+            pass
+        with explained(self.where):
+            now = (await open_questions(self._client, self.thread_id)).kept
+        if any(question not in now for question in lost):
+            problem = "The server had lost the question, and does not ask the same again"
+            open_ids = tuple(question.id for question in now)
+            raise StaleAnswerError(problem, self.where, "Look at what it asks now.", open_ids)
 
     def _run(self, request: dict[str, Any], deadline_s: float | None) -> AsyncGenerator[Event, None]:
         at = self._stream
@@ -261,7 +279,8 @@ class Driver:
         if status == "removed":
             return Failed("The run was removed from the server.", status=status)
         state = await self._stream.asked(lambda: self._client.threads.get_state(self.thread_id))
-        waiting = interrupts(state.get("interrupts"))
+        questions = await self._stream.asked(lambda: open_questions(self._client, self.thread_id, state))
+        waiting = questions.all
         if failure is not None or status in {"error", "timeout"}:
             return await self._failed(failure, status, waiting)
         if waiting:

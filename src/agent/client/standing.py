@@ -8,6 +8,7 @@ from typing import Any, Literal
 from langgraph_sdk.client import LangGraphClient
 
 from agent.client.errors import NotFoundError, Where, explained
+from agent.client.open_questions import questions_of
 
 Standing = Literal["gone", "busy", "waiting", "idle"]
 
@@ -16,8 +17,8 @@ Standing = Literal["gone", "busy", "waiting", "idle"]
 class ThreadStanding:
     """What the server says of a thread.
 
-    `gone`: there is none, or this client may not see it. `busy`: a run works or is queued. `waiting`: its
-    state holds an unanswered question, whatever its status says: a malformed answer hides it there.
+    `gone`: there is none, or this client may not see it. `busy`: a run works or is queued. `waiting`: it asks
+    something, whatever its status says: a malformed answer hides it there. See `open_questions`.
     """
 
     standing: Standing
@@ -52,7 +53,8 @@ async def standing(client: LangGraphClient, server: str, thread_id: str) -> Thre
         return ThreadStanding("gone")
     written = state.get("created_at")
     since = datetime.fromisoformat(written) if written else None
-    return ThreadStanding("waiting" if state.get("interrupts") else "idle", since, _kept(state.get("values")))
+    asked = bool(questions_of(thread, state).all)
+    return ThreadStanding("waiting" if asked else "idle", since, _kept(state.get("values")))
 
 
 def _kept(values: Any) -> str:
