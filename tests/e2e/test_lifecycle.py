@@ -406,3 +406,22 @@ async def test_a_stopped_server_runs_the_run_again_in_the_same_sandbox(
     assert texts(values)[-1] == "<stdout>\n9\n</stdout>"
     assert values["messages"][-1]["content"] == "done"
     assert box.sandbox_id not in {info.sandbox_id for info in await boxes(sandboxes, thread)}
+
+
+async def test_a_killed_server_takes_new_runs_and_does_the_old_one_again(
+    client: LangGraphClient, dev: DevServer, sandboxes: E2BLocal
+) -> None:
+    """`kill -9` in mid-run, then a start: others are served, and no second sandbox is made (A10, A21)."""
+    thread = await new_thread(client)
+    slow_once = command("test -e ~/again || { touch ~/again; echo started; sleep 60; }")
+    run = await started(client, thread, [python("x = 9")], [slow_once], [python("print(x)")])
+    (box,) = await boxes(sandboxes, thread)
+    await dev.kill()
+    await dev.restart()
+    other = await new_thread(client)
+    new = await client.runs.create(other, "worker", input=saying([python("print(1)")]))
+    assert await until_over(client, other, new["run_id"]) == "success"
+    assert await until_over(client, thread, run) == "success"
+    values: Any = (await client.threads.get_state(thread))["values"]
+    assert texts(values)[-1] == "<stdout>\n9\n</stdout>"
+    assert box.sandbox_id not in {info.sandbox_id for info in await boxes(sandboxes, thread)}

@@ -1,6 +1,9 @@
 """One real `langgraph dev` for tests: started, restarted with its state, and always stopped."""
 
 import asyncio
+import os
+import signal
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +30,7 @@ class DevServer:
         env: Mapping[str, str] | None = None,
         arguments: Sequence[str] = (),
     ) -> None:
+        self.folder = folder
         more = ["--no-browser", "--no-reload", *arguments]
         self._process = LangGraphDev(config, folder, env=env or {}, arguments=more)
 
@@ -66,6 +70,19 @@ class DevServer:
     async def stop(self) -> None:
         """Stop the server; SIGTERM lets it save its state."""
         await asyncio.to_thread(self._process.stop)
+
+    async def kill(self) -> None:
+        """Kill the server (SIGKILL) once it has written down the runs and threads that there are now.
+
+        It writes them every ten seconds; its checkpoints (langgraph-runtime-inmem 0.36.7) when it is stopped.
+        """
+        saved, began = self.folder / ".langgraph_api" / ".langgraph_ops.pckl", time.time()
+        async with asyncio.timeout(30):
+            while not saved.exists() or saved.stat().st_mtime < began:  # noqa: ASYNC110
+                await asyncio.sleep(0.2)
+        pid = self.pid
+        assert pid is not None, "the server has ended by itself"
+        os.kill(pid, signal.SIGKILL)
 
     async def restart(self) -> str:
         """Stop the server and start it again on the same port with the same state."""
