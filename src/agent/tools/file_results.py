@@ -114,15 +114,19 @@ def _unreadable(answer: Answer) -> list[str]:
 
 
 def edit_text(path: str, answer: Answer, count: int) -> str:
-    """Word an edit: where it replaced, or why it did not."""
+    """Word an edit: where it replaced.
+
+    Raises:
+        OSError: it did not, and why.
+    """
     found, lines = answer["found"], ", ".join(map(str, answer["lines"]))
     if found == count:
         return f"Replaced {count} in {named(path)}, line{'s' if count > 1 else ''} {lines}."
     if not found:
         hint = "; its lines end with \\r\\n" if answer["crlf"] else "; read the file and copy it exactly"
-        return f"error: the old text does not occur in {named(path)}{hint}. Nothing was changed."
-    return (
-        f"error: the old text occurs {found} times in {named(path)} (lines {lines}), not {count}. Nothing "
+        raise OSError(f"the old text does not occur in {named(path)}{hint}. Nothing was changed.")
+    raise OSError(
+        f"the old text occurs {found} times in {named(path)} (lines {lines}), not {count}. Nothing "
         f"was changed: give more of its surroundings, or count={found} to replace them all."
     )
 

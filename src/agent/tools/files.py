@@ -8,14 +8,14 @@ import base64
 from typing import Any
 
 from langchain.tools import ToolRuntime
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import BaseTool
 
 from agent.sandbox.live import box_of
 from agent.sandbox.provider import OUTPUT_FOLDER
 from agent.tools import file_results as words
 from agent.tools.limits import Limits
+from agent.tools.making import sandbox_tool
 from agent.tools.paths import HOME, confined, shown
-from agent.tools.results import reported
 
 MAX_ENTRIES = 2_000
 """Of a listing or a search, before the budget in bytes."""
@@ -37,8 +37,7 @@ def file_tools(limits: Limits | None = None, root: str = HOME) -> list[BaseTool]
 
 
 def _reading_tools(limits: Limits, root: str) -> list[BaseTool]:
-    @tool(parse_docstring=True, response_format="content_and_artifact")
-    @reported(lambda said: (said, None))
+    @sandbox_tool(artifact=True)
     async def read_file(
         path: str,
         runtime: ToolRuntime[Any, Any],
@@ -70,8 +69,7 @@ def _reading_tools(limits: Limits, root: str) -> list[BaseTool]:
         image = answer["kind"] == "image"
         return said, {"results": [{answer["mime"]: answer["data"]}]} if image else None
 
-    @tool(parse_docstring=True)
-    @reported(str)
+    @sandbox_tool()
     async def list_files(runtime: ToolRuntime[Any, Any], path: str = ".") -> str:
         """List a folder; names of folders end with a slash, of links with @.
 
@@ -86,8 +84,7 @@ def _reading_tools(limits: Limits, root: str) -> list[BaseTool]:
 
 
 def _writing_tools(root: str) -> list[BaseTool]:
-    @tool(parse_docstring=True)
-    @reported(str)
+    @sandbox_tool()
     async def write_file(path: str, content: str, runtime: ToolRuntime[Any, Any]) -> str:
         """Write a text file, replacing it if it exists. Folders are made as needed.
 
@@ -101,8 +98,7 @@ def _writing_tools(root: str) -> list[BaseTool]:
         await _asked(runtime, "write", path=whole, root=root, data=encoded)
         return words.written_text(shown(whole, root), len(data))
 
-    @tool(parse_docstring=True)
-    @reported(str)
+    @sandbox_tool()
     async def edit_file(path: str, old: str, new: str, runtime: ToolRuntime[Any, Any], count: int = 1) -> str:
         """Replace a text in a file. The old text must occur exactly as often as you say.
 
@@ -118,8 +114,7 @@ def _writing_tools(root: str) -> list[BaseTool]:
         answer = await _asked(runtime, "edit", path=whole, root=root, old=old, new=new, count=count)
         return words.edit_text(shown(whole, root), answer, count)
 
-    @tool(parse_docstring=True)
-    @reported(str)
+    @sandbox_tool()
     async def delete_file(path: str, runtime: ToolRuntime[Any, Any], recursive: bool = False) -> str:
         """Delete a file, or a folder.
 
@@ -135,8 +130,7 @@ def _writing_tools(root: str) -> list[BaseTool]:
 
 
 def _searching_tools(limits: Limits, root: str) -> list[BaseTool]:
-    @tool(parse_docstring=True)
-    @reported(str)
+    @sandbox_tool()
     async def glob(pattern: str, runtime: ToolRuntime[Any, Any], path: str = ".") -> str:
         """Find files and folders by name.
 
@@ -148,8 +142,7 @@ def _searching_tools(limits: Limits, root: str) -> list[BaseTool]:
         answer = await _asked(runtime, "find", path=whole, root=root, pattern=pattern, most=MAX_ENTRIES)
         return words.found_text(answer, limits.max_output_bytes - FRAME_BYTES)
 
-    @tool(parse_docstring=True)
-    @reported(str)
+    @sandbox_tool()
     async def grep(
         pattern: str,
         runtime: ToolRuntime[Any, Any],

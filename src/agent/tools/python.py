@@ -3,21 +3,21 @@
 from typing import Any
 
 from langchain.tools import ToolRuntime
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import BaseTool
 
 from agent.sandbox.live import box_of
 from agent.tools.events import live_output
 from agent.tools.limits import Limits, limit_of
+from agent.tools.making import sandbox_tool
 from agent.tools.order import place_of
-from agent.tools.results import code_artifact, code_text, reported
+from agent.tools.results import code_artifact, code_text
 
 
 def python_tool(limits: Limits | None = None) -> BaseTool:
     """Return the tool `run_python`, with its own limits."""
     limits = limits or Limits()
 
-    @tool(parse_docstring=True, response_format="content_and_artifact")
-    @reported(lambda words: (words, None))
+    @sandbox_tool(artifact=True)
     async def run_python(
         code: str, runtime: ToolRuntime[Any, Any], timeout_s: int | None = None
     ) -> tuple[str, Any]:

@@ -5,21 +5,13 @@ the platform failed at starts with `error:`. No text can close its own tag: wher
 the tag is given a number that makes it another.
 """
 
-import functools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
-from langgraph.errors import GraphBubbleUp
-
-from agent.failures import told
 from agent.sandbox.provider import BackgroundResult, CodeResult, CommandResult, RichResult, Spooled
 from agent.tools.budget import clipped, shares, size
-from agent.tools.retries import is_asked_again
 from agent.tools.terminal import plain
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _LINES_OF_TRACEBACK = 24
 _LONG_S = 1.0
@@ -33,36 +25,6 @@ RESTARTED = (
     "[the Python kernel was started anew: variables, imports and definitions of earlier calls are lost; "
     "files are still there]"
 )
-
-
-def reported(
-    refuse: Callable[[str], Any],
-) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Awaitable[R]]]:
-    """Make a tool report failures to the model instead of raising them; `agent.failures` says which.
-
-    Args:
-        refuse: turns the words into what the tool returns.
-    """
-
-    def decorate(work: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
-        @functools.wraps(work)
-        async def reporting(*args: P.args, **kwargs: P.kwargs) -> R:
-            try:
-                return await work(*args, **kwargs)
-            except GraphBubbleUp:
-                raise
-            except Exception as exc:
-                if is_asked_again(exc):
-                    raise
-                words = told(exc)
-                if words is None:
-                    raise
-                refusal: R = refuse(words)
-                return refusal
-
-        return reporting
-
-    return decorate
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from langchain.tools import ToolRuntime
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import BaseTool
 
 from agent.sandbox.live import box_of
 from agent.tools.events import live_output
 from agent.tools.limits import Limits, limit_of
+from agent.tools.making import sandbox_tool
 from agent.tools.paths import HOME
-from agent.tools.results import background_text, command_text, reported, started_text
+from agent.tools.results import background_text, command_text, started_text
 
 MAX_WAIT_S = 60
 """How long one poll may wait for a command in the background."""
@@ -27,8 +28,7 @@ def shell_tool(limits: Limits | None = None, root: str = HOME) -> BaseTool:
     """
     limits = limits or Limits()
 
-    @tool(parse_docstring=True, response_format="content_and_artifact")
-    @reported(lambda words: (words, None))
+    @sandbox_tool(artifact=True)
     async def run_command(
         command: str,
         runtime: ToolRuntime[Any, Any],
@@ -47,8 +47,7 @@ def shell_tool(limits: Limits | None = None, root: str = HOME) -> BaseTool:
             env: Environment variables for this command.
             timeout_s: A limit in seconds, shorter than the usual one.
         """
-        if wrong := _unusable(command, env):
-            return wrong, None
+        _refuse_unusable(command, env)
         box = box_of(runtime)
         usual_s = box.policy.command_timeout_s if box.policy else limits.command_timeout_s
         limit_s = limit_of(timeout_s, usual_s)
@@ -81,8 +80,7 @@ def background_tools(limits: Limits | None = None, root: str = HOME) -> list[Bas
     """
     limits = limits or Limits()
 
-    @tool(parse_docstring=True)
-    @reported(str)
+    @sandbox_tool()
     async def start_command(
         command: str, runtime: ToolRuntime[Any, Any], cwd: str = ".", env: dict[str, str] | None = None
     ) -> str:
@@ -95,13 +93,11 @@ def background_tools(limits: Limits | None = None, root: str = HOME) -> list[Bas
             cwd: The folder to run it in, relative to the work folder.
             env: Environment variables for this command.
         """
-        if wrong := _unusable(command, env):
-            return wrong
+        _refuse_unusable(command, env)
         folder = posixpath.join(root, cwd)
         return started_text(await box_of(runtime).start_command(command, cwd=folder, envs=env))
 
-    @tool(parse_docstring=True)
-    @reported(str)
+    @sandbox_tool()
     async def poll_command(command_id: str, runtime: ToolRuntime[Any, Any], wait_s: int = 0) -> str:
         """Say whether a command in the background still runs, and what it printed since you last asked.
 
@@ -116,8 +112,7 @@ def background_tools(limits: Limits | None = None, root: str = HOME) -> list[Bas
             )
         return background_text(result, limits.max_output_bytes)
 
-    @tool(parse_docstring=True)
-    @reported(str)
+    @sandbox_tool()
     async def stop_command(command_id: str, runtime: ToolRuntime[Any, Any]) -> str:
         """Stop a command in the background with all it started, and return its last words.
 
@@ -136,9 +131,10 @@ start_command, poll_command, stop_command = background_tools()
 """The tools for commands in the background, with the default limits."""
 
 
-def _unusable(command: str, env: Mapping[str, str] | None) -> str | None:
-    """Return why no process can be started with these, or None."""
+def _refuse_unusable(command: str, env: Mapping[str, str] | None) -> None:
+    """Refuse what no process can be started with."""
     if "\0" in command or any("\0" in value for value in (env or {}).values()):
-        return "error: a command and its environment cannot hold a NUL character; write it to a file instead"
-    odd = [name for name in env or {} if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)]
-    return f"error: {odd[0]!r} is no name for an environment variable" if odd else None
+        raise OSError("a command and its environment cannot hold a NUL character; write it to a file instead")
+    for name in env or {}:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise OSError(f"{name!r} is no name for an environment variable")

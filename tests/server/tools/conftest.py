@@ -75,6 +75,7 @@ def make_caller(handle: OwnedSandbox) -> Callable[[list[BaseTool]], CallTool]:
             state = await compiled.ainvoke(asked, context=Context(sandbox=handle))
             message = state["messages"][-1]
             assert isinstance(message, ToolMessage)
+            assert (message.status == "error") == message.text.startswith("error: ")
             return message
 
         return call
