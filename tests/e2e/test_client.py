@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from langgraph_sdk import get_client
 
 from agent.client import (
     BusyError,
@@ -128,6 +129,22 @@ async def test_answered_question_is_stale(server: Server) -> None:
     with pytest.raises(StaleAnswerError, match="waits for nothing"):
         [event async for event in driver.answer(answers)]
     assert await driver.values() == before
+
+
+async def test_answer_cancelled_before_it_was_taken_leaves_the_question_in_the_list(
+    server: Server, dev: DevServer
+) -> None:
+    """The server calls such a thread idle; it waits all the same."""
+    driver, events = await start(server, "ask")
+    asked = events[-1]
+    assert isinstance(asked, Interrupted)
+    answer = {"resume": {asked.interrupts[0].id: {"decisions": "yes"}}}
+    async with get_client(url=dev.url) as client:
+        run = await client.runs.create(driver.thread_id, "work", command=answer, after_seconds=60)
+        await client.runs.cancel(driver.thread_id, run["run_id"], wait=True)
+        assert (await client.threads.get(driver.thread_id))["status"] == "idle"
+    found = {thread.thread_id: thread.pending for thread in await server.threads(waiting=True)}
+    assert found[driver.thread_id] == asked.interrupts
 
 
 async def test_pending_questions_show_in_the_list_of_threads(server: Server) -> None:

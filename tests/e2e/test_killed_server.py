@@ -18,14 +18,11 @@ from support.e2b_process import E2BLocal
 from support.langgraph_dev import DevServer
 from support.openai_server import OpenAIServer
 from support.played_model import PlayedModel
-from support.repairs import APPROVE, TEST_COMMAND, Mind, plan, run_the_change
+from support.repairs import APPROVE, FOUR, TEST_COMMAND, Mind, plan, run_the_change
 from support.worker import ASK, command, python, saying
 
 ROOT = Path(__file__).parents[2]
 DEPLOYMENT = "killed-server"
-FOUR = {f"{name}.sh": "echo 0\n" for name in "abcd"} | {
-    "tests/run.sh": "[ $(cat [abcd].sh | tr -dc 1) = 1111 ]\n"
-}
 SLOW = "sleep 60; "
 
 

@@ -1,6 +1,8 @@
 """Questions that `langgraph dev` loses from its threads' states: still found, asked again, answered."""
 
 import json
+import os
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,11 +10,13 @@ import pytest
 import pytest_asyncio
 from langgraph_sdk import get_client
 
-from agent.client import Finished, Interrupt, Interrupted, Server, StaleAnswerError
+from agent.client import Failed, Finished, Interrupt, Interrupted, Server, StaleAnswerError
 from support import client_graph
 from support.langgraph_dev import DevServer
+from support.terminal import Terminal
 
-DO = ("ask", "ask both", "ask what changes")
+PROGRAM = str(Path(sys.executable).parent / "sandbox-agent")
+DO = ("ask", "ask both", "ask what changes", "ask slowly", "ask, and be answered wrongly")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -40,8 +44,11 @@ async def asked(dev: DevServer) -> dict[str, tuple[str, tuple[Interrupt, ...]]]:
         await client.threads.delete(driver.thread_id)
         for do in DO:
             driver = await server.new_thread("work")
-            *_, end = [event async for event in driver.start({"do": do})]
+            *_, end = [event async for event in driver.start({"do": do.partition(",")[0]})]
             assert isinstance(end, Interrupted)
+            if do.endswith("wrongly"):
+                answers = {question.id: "rubbish" for question in end.interrupts}
+                assert isinstance([event async for event in driver.answer(answers)][-1], Failed)
             found[do] = driver.thread_id, end.interrupts
     await dev.restart()
     async with get_client(url=dev.url) as client:
@@ -97,3 +104,43 @@ async def test_answer_meets_no_other_question(
         *_, end = [event async for event in driver.answer({now.id: {"decisions": "2"}})]
         assert isinstance(end, Finished)
         assert len(end.values["seen"]) == 2
+
+
+async def test_question_of_which_nothing_is_left_still_waits(
+    dev: DevServer, asked: dict[str, tuple[str, tuple[Interrupt, ...]]]
+) -> None:
+    """A malformed answer had taken it from the thread's record, too: it is asked again to be seen."""
+    thread_id, questions = asked["ask, and be answered wrongly"]
+    async with Server(dev.url) as server:
+        driver = server.thread("work", thread_id)
+        assert await driver.pending() == ()
+        assert (await driver.account()).waits
+        (listed,) = [thread for thread in await server.threads(waiting=True) if thread.thread_id == thread_id]
+        assert listed.waits
+        assert (await server.standing(thread_id)).standing == "waiting"
+        assert [event async for event in driver.ask_again()][-1] == Interrupted(questions)
+        *_, end = [event async for event in driver.answer({questions[0].id: {"decisions": "1"}})]
+        assert isinstance(end, Finished)
+        assert not (await driver.account()).waits
+
+
+def test_ctrl_c_while_it_is_asked_again_says_that_the_answer_was_not_sent(
+    dev: DevServer, asked: dict[str, tuple[str, tuple[Interrupt, ...]]], tmp_path: Path
+) -> None:
+    """The question stays open, and a later answer is taken."""
+    thread_id, _ = asked["ask slowly"]
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LANGGRAPH_URL": dev.url}
+    command = [PROGRAM, "resume", thread_id]
+    with Terminal(command, env=env, cwd=tmp_path) as terminal:
+        terminal.expect("Approval needed")
+        terminal.expect("Allow this?")
+        terminal.type("y\n")
+        terminal.expect("Going on with the answer")
+        terminal.type("\x03")
+        terminal.expect(
+            f"Your answer was not sent; the question stays open: sandbox-agent resume {thread_id}"
+        )
+        assert terminal.wait() == 130
+    with Terminal([*command, "--yes"], env=env, cwd=tmp_path) as terminal:
+        terminal.expect("Approved automatically")
+        assert terminal.wait() == 0

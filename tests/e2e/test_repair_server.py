@@ -24,6 +24,7 @@ from support.repairs import (
     APPROVE,
     CALC,
     DOUBLE,
+    FOUR,
     STOP,
     TEST_COMMAND,
     Mind,
@@ -35,9 +36,6 @@ from support.repairs import (
 )
 
 ROOT = Path(__file__).parents[2]
-FOUR = {f"{name}.sh": "echo 0\n" for name in "abcd"} | {
-    "tests/run.sh": "[ $(cat [abcd].sh | tr -dc 1) = 1111 ]\n"
-}
 
 
 @pytest.fixture(scope="module")

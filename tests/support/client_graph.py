@@ -66,6 +66,15 @@ async def ask_now(state: State) -> State:
     return _asked(f"now {time.time_ns()}")
 
 
+async def ask_slowly(state: State) -> State:
+    """Ask, after a while, whether something may be done."""
+    await asyncio.sleep(2)
+    action = {"name": "sleep", "args": {"again": True}}
+    review = {"action_name": "sleep", "allowed_decisions": ["approve", "reject"]}
+    answer = interrupt({"action_requests": [action], "review_configs": [review]})
+    return {"seen": [answer["decisions"][0]["type"]]}
+
+
 def _asked(name: str) -> State:
     answer = interrupt({"question": name}, response_schema=Answer)
     return {"seen": [f"{name}:{answer.decisions}"]}
@@ -79,6 +88,8 @@ def _next(state: State) -> list[str]:
             return ["ask_left", "ask_right"]
         case "ask what changes":
             return ["ask_now"]
+        case "ask slowly":
+            return ["ask_slowly"]
     return [END]
 
 
@@ -87,9 +98,11 @@ _builder.add_node("work", work)
 _builder.add_node("ask_left", ask_left)
 _builder.add_node("ask_right", ask_right)
 _builder.add_node("ask_now", ask_now)
+_builder.add_node("ask_slowly", ask_slowly)
 _builder.add_edge(START, "work")
-_builder.add_conditional_edges("work", _next, ["ask_left", "ask_right", "ask_now", END])
+_builder.add_conditional_edges("work", _next, ["ask_left", "ask_right", "ask_now", "ask_slowly", END])
 _builder.add_edge("ask_left", END)
 _builder.add_edge("ask_right", END)
 _builder.add_edge("ask_now", END)
+_builder.add_edge("ask_slowly", END)
 graph = _builder.compile()

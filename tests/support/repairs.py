@@ -27,6 +27,10 @@ exit $bad
 """,
 }
 """A project with two mistakes, and a test for each; in shell, since that starts in no time."""
+FOUR = {f"{name}.sh": "echo 0\n" for name in "abcd"} | {
+    "tests/run.sh": "[ $(cat [abcd].sh | tr -dc 1) = 1111 ]\n"
+}
+"""A project whose four files each need a step."""
 TEST_COMMAND = "bash tests/run.sh"
 ADD = ("calc.sh", "sed -i 's/1 - /1 + /' calc.sh")
 DOUBLE = ("calc.sh", "sed -i 's/ + 1)/)/' calc.sh")

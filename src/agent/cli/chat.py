@@ -61,6 +61,8 @@ class Chat:
                 self._refuse(driver)
                 return exits.USAGE
             if not self._settled(driver):
+                if message is not None:
+                    self._screen.line("What you said was not sent.", "yellow")
                 return exits.FAILED
             self._upload(driver, files or {})
             if message is not None:
@@ -92,6 +94,7 @@ class Chat:
             return True
         answers = self._decide(pending)
         if answers is None:
+            self._view.show(Interrupted(pending))
             say_it_waits(self._screen, driver.thread_id)
             return False
         outcome = self._follower(driver).follow(driver.answer(answers), "Going on with the answer")

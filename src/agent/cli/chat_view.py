@@ -11,7 +11,8 @@ from rich.syntax import Syntax
 from agent.cli.flow import Flow
 from agent.cli.screen import Busy, Screen
 from agent.cli.tool_view import arguments_line, result_digest
-from agent.client import Artifact, Event, Failed, SandboxNotice, Token, ToolEvent
+from agent.client import Artifact, Event, Failed, Finished, SandboxNotice, Token, ToolEvent
+from agent.client.decode import message_text
 
 _RESULT = re.compile(r"<result(?:-\d+)?>\n(.*?)\n</result", re.DOTALL)
 _PICTURE = re.compile(r"\[(image/|application/pdf)")  # it is shown or saved itself
@@ -34,6 +35,7 @@ class ChatView:
         self._busy: Busy | None = None
         self._in_line = False
         self._message_id = ""
+        self._spoke = False
         # Without a terminal lines are left as they come.
         self._flow = Flow(screen.console.width) if screen.is_terminal else None
 
@@ -52,6 +54,8 @@ class ChatView:
                 self._tool(event)
             case SandboxNotice(event="replaced"):
                 self._line(f"  sandbox: {event.message}", "yellow")
+            case Finished():
+                self._finish(event)
             case Failed():
                 name = f"{event.error}: " if event.error else ""
                 self._line(f"The run failed: {name}{event.message}", "red")
@@ -77,10 +81,18 @@ class ChatView:
         if event.whole and event.message_id == self._message_id:
             return  # it was streamed already
         self._quiet()
+        self._spoke = True
         if event.message_id != self._message_id:
             self._end_line()
             self._message_id = event.message_id
         self._words(self._flow.feed(event.text) if self._flow else event.text)
+
+    def _finish(self, event: Finished) -> None:
+        """Give the last words where none were streamed, as in a run that another client started."""
+        messages = event.values.get("messages") or []
+        if not self._spoke and messages and messages[-1].get("type") == "ai":
+            self._line(message_text(messages[-1].get("content")))
+        self._spoke = False
 
     def _words(self, text: str) -> None:
         if text:

@@ -113,6 +113,9 @@ class Follower:
         while True:
             outcome = self._one_run(stream, doing)
             refused = isinstance(outcome, Failed) and answers is not None and bool(outcome.pending)
+            if outcome == Interrupted(()):
+                stream, doing = self._driver.ask_again(deadline_s=self._deadline_s), "Having it asked again"
+                continue
             if not isinstance(outcome, Interrupted) and not (refused and self._screen.can_ask):
                 return outcome
             if refused:
@@ -189,6 +192,11 @@ class Follower:
     def _leave_or_stay(self, interrupt: KeyboardInterrupt) -> None:
         """Ask what a Ctrl-C meant; returns when the run is to be watched on."""
         self._screen.line()
+        if self._driver.unsent and not self._owned:
+            self._screen.line(
+                f"Your answer was not sent; the question stays open: {self._rejoin()}", "yellow"
+            )
+            raise Left from interrupt
         if self._owned or self._driver.run_id is None:
             self._cancel()
             raise interrupt

@@ -22,7 +22,7 @@ from agent.cli.repair_text import report_lines
 from agent.cli.repair_view import RepairView, show_result
 from agent.cli.screen import Screen
 from agent.cli.session import Session
-from agent.client import Driver, Finished, Interrupt, NotFoundError, ThreadAccount, ThreadSummary
+from agent.client import Driver, Finished, Interrupt, Interrupted, NotFoundError, ThreadAccount, ThreadSummary
 from agent.client.decode import message_text, test_report
 
 _FORGOTTEN = "The server has forgotten this thread's state; start a new one."
@@ -74,7 +74,8 @@ def _blocks(threads: Sequence[ThreadSummary]) -> Group:
 
 def _row(thread: ThreadSummary) -> tuple[Text, str, Text]:
     style = {"error": "red", "interrupted": "yellow", "busy": "cyan"}.get(thread.status, "")
-    waits = Text(", ".join(_asks(question) for question in thread.pending), "yellow")
+    asked = [_asks(question) for question in thread.pending] or ["an answer"] * thread.unseen
+    waits = Text(", ".join(asked), "yellow")
     if thread.problem:
         waits = Text(f"cannot be read: {thread.problem}", "red")
     return Text(thread.status, style), _local_time(thread.updated_at), waits
@@ -122,7 +123,7 @@ def show_thread(
         say_it_failed(screen, account.failure)
     if account.forgotten:
         screen.line(_FORGOTTEN, "yellow")
-    if account.pending:
+    if account.waits:
         say_it_waits(screen, thread_id)
     return exits.OK
 
@@ -209,14 +210,13 @@ class Resumption:
         """
         driver = _driver(self._session, thread_id)
         driver.context = context(model)
-        follower = Follower(
-            self._session, driver, screen=self._screen, view=self._view(driver), decide=decide
-        )
+        view = self._view(driver)
+        follower = Follower(self._session, driver, screen=self._screen, view=view, decide=decide)
         account = self._session.run(driver.account())
         if account.forgotten:
             self._screen.error(_FORGOTTEN)
             return exits.FAILED
-        if answered and not account.pending and not account.works:
+        if answered and not account.waits and not account.works:
             self._screen.error(
                 f"Nothing waits for an answer on thread {thread_id}; what you said was not used."
             )
@@ -225,10 +225,13 @@ class Resumption:
             if account.pending:
                 answers = decide(account.pending)
                 if answers is None:
+                    view.show(Interrupted(account.pending))
                     say_it_waits(self._screen, thread_id)
                     self._screen.line("  --yes approves, --reject WORDS says no.", "dim")
                     return exits.FAILED
                 outcome = follower.follow(driver.answer(answers), "Going on with the answer")
+            elif account.unseen:
+                outcome = follower.follow(driver.ask_again(), "Having it asked again")
             else:
                 outcome = follower.follow(driver.join(), "Watching the run")
         except Left:

@@ -8,7 +8,7 @@ from langgraph_sdk.client import LangGraphClient
 
 from agent.client.errors import Where, explained
 from agent.client.events import Failed, Interrupt, State
-from agent.client.open_questions import questions_of
+from agent.client.open_questions import open_questions
 
 _FAILED = frozenset({"error", "timeout"})
 _GOING_ON = frozenset({"pending", "running"})
@@ -19,6 +19,7 @@ class ThreadAccount:
     """A thread's state, its open questions, and how its newest run stands.
 
     `status` is the server's word for the thread. `run_status` is its newest run's, empty without a run.
+    `unseen` marks a thread that waits for an answer to what its server no longer knows: `Driver.ask_again`.
     `forgotten` marks a thread that has run and of which no state is left: a killed `langgraph dev` keeps
     threads and runs at times, but not their checkpoints.
     """
@@ -29,6 +30,12 @@ class ThreadAccount:
     run_status: str = ""
     failure: Failed | None = None
     forgotten: bool = False
+    unseen: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether the thread waits for an answer."""
+        return self.unseen or bool(self.pending)
 
     @property
     def works(self) -> bool:
@@ -52,16 +59,18 @@ async def account(client: LangGraphClient, where: Where) -> ThreadAccount:
         thread = await client.threads.get(where.thread_id)
         state = await client.threads.get_state(where.thread_id)
         runs = await client.runs.list(where.thread_id, limit=1)
+        questions = await open_questions(client, where.thread_id, state=state, thread=thread)
     status = str(thread.get("status") or "")
     found = state.get("values")
     values = found if isinstance(found, Mapping) else {}
-    pending = questions_of(thread, state).all
+    pending = questions.all
     newest = str(runs[0]["status"]) if runs else ""
     failed = newest in _FAILED or (status == "error" and newest not in _GOING_ON)
     failure = failed_run(_reason(thread, state), newest or status, pending) if failed else None
     nothing = not values and not pending and not state.get("created_at")
     forgotten = nothing and not failed and (status == "interrupted" or newest in {"success", "interrupted"})
-    return ThreadAccount(status, values, pending, newest, failure, forgotten and newest not in _GOING_ON)
+    forgotten = forgotten and newest not in _GOING_ON
+    return ThreadAccount(status, values, pending, newest, failure, forgotten, questions.unseen)
 
 
 def failed_run(reason: Any, status: str, pending: tuple[Interrupt, ...] = ()) -> Failed:

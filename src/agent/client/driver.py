@@ -1,14 +1,15 @@
 """Drive one thread of one graph: start a run, follow it, answer its questions, cancel it."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.schema import RunCreateMetadata, StreamMode
 
 from agent.client.account import ThreadAccount, account, failed_run
+from agent.client.answers import ELSEWHERE, lost_among, refuse_others
 from agent.client.decode import decode
-from agent.client.errors import BusyError, NotFoundError, StaleAnswerError, Where, explained
+from agent.client.errors import BusyError, NotFoundError, Where, explained
 from agent.client.events import (
     Event,
     Failed,
@@ -25,7 +26,6 @@ from agent.client.open_questions import open_questions
 from agent.client.stream import RunStream, Stream
 
 STREAM_MODES: list[StreamMode] = ["messages-tuple", "custom", "updates"]
-_ELSEWHERE = "The question was answered elsewhere"
 _GOING_ON = frozenset({"pending", "running"})
 
 
@@ -60,6 +60,8 @@ class Driver:
         self.graph = graph
         self.thread_id = thread_id
         self.context = dict(context or {})
+        self.unsent = False
+        """Whether answers were given that were not sent yet, as while what they answer is asked again."""
 
     @property
     def run_id(self) -> str | None:
@@ -104,7 +106,7 @@ class Driver:
         """
         return self._run({"input": dict(input)}, deadline_s)
 
-    async def answer(
+    def answer(
         self, answers: Mapping[str, Any], *, deadline_s: float | None = None
     ) -> AsyncGenerator[Event, None]:
         """Answer open questions by id and follow the run that goes on.
@@ -125,14 +127,8 @@ class Driver:
             BusyError: a run works on the thread: it was answered elsewhere; nothing was started.
             ClientError: as `start`.
         """
-        lost = await self._refuse_stale(answers)
-        try:
-            if lost:
-                await self._ask_again(lost, deadline_s)
-            async for event in self._run({"command": {"resume": dict(answers)}}, deadline_s):
-                yield event
-        except BusyError as exc:
-            raise BusyError(_ELSEWHERE, self.where, "A run works on it.", exc.status_code) from exc
+        self.unsent = True
+        return self._answer(answers, deadline_s)
 
     async def join(
         self,
@@ -162,6 +158,20 @@ class Driver:
         at.last_event_id = last_event_id or at.last_event_id
         async for event in self._follow(at.joined, deadline_s):
             yield event
+
+    def ask_again(self, *, deadline_s: float | None = None) -> AsyncGenerator[Event, None]:
+        """Run the steps again that the thread stands at, so that they ask what the server has lost.
+
+        Args:
+            deadline_s: how long to follow at most, in seconds; default no limit.
+
+        Yields:
+            As `start`.
+
+        Raises:
+            ClientError: as `start`.
+        """
+        return self._run({"input": None}, deadline_s)
 
     async def pending(self) -> tuple[Interrupt, ...]:
         """Return the open questions, oldest first; empty when the thread waits for nothing."""
@@ -211,29 +221,19 @@ class Driver:
             raise NotFoundError("The thread has no run", self.where, "Start one.", 404)
         return str(runs[0]["run_id"])
 
-    async def _refuse_stale(self, answers: Mapping[str, Any]) -> list[Interrupt]:
-        """Refuse answers to what is not open; return the questions among them that the server has lost."""
-        with explained(self.where):
-            questions = await open_questions(self._client, self.thread_id)
-        open_ids = [question.id for question in questions.all]
-        stale = sorted(answers.keys() - set(open_ids))
-        if stale and not open_ids and await self.running():
-            raise StaleAnswerError(_ELSEWHERE, self.where, "A run works on it.")
-        if not answers or stale:
-            problem = f"No open question {', '.join(stale)}" if stale else "No answer was given"
-            now = f"Open now: {', '.join(open_ids)}." if open_ids else "The thread waits for nothing."
-            raise StaleAnswerError(problem, self.where, now, tuple(open_ids))
-        return [question for question in questions.lost if question.id in answers]
-
-    async def _ask_again(self, lost: Sequence[Interrupt], deadline_s: float | None) -> None:
-        async for _ in self._run({"input": None}, deadline_s):
-            pass
-        with explained(self.where):
-            now = (await open_questions(self._client, self.thread_id)).kept
-        if any(question not in now for question in lost):
-            problem = "The server had lost the question, and does not ask the same again"
-            open_ids = tuple(question.id for question in now)
-            raise StaleAnswerError(problem, self.where, "Look at what it asks now.", open_ids)
+    async def _answer(
+        self, answers: Mapping[str, Any], deadline_s: float | None
+    ) -> AsyncGenerator[Event, None]:
+        try:
+            if lost := await lost_among(self._client, self.where, answers):
+                async for _ in self.ask_again(deadline_s=deadline_s):
+                    pass
+                await refuse_others(self._client, self.where, lost)
+            self.unsent = False
+            async for event in self._run({"command": {"resume": dict(answers)}}, deadline_s):
+                yield event
+        except BusyError as exc:
+            raise BusyError(ELSEWHERE, self.where, "A run works on it.", exc.status_code) from exc
 
     def _run(self, request: dict[str, Any], deadline_s: float | None) -> AsyncGenerator[Event, None]:
         at = self._stream
@@ -279,11 +279,13 @@ class Driver:
         if status == "removed":
             return Failed("The run was removed from the server.", status=status)
         state = await self._stream.asked(lambda: self._client.threads.get_state(self.thread_id))
-        questions = await self._stream.asked(lambda: open_questions(self._client, self.thread_id, state))
+        questions = await self._stream.asked(
+            lambda: open_questions(self._client, self.thread_id, state=state)
+        )
         waiting = questions.all
         if failure is not None or status in {"error", "timeout"}:
             return await self._failed(failure, status, waiting)
-        if waiting:
+        if waiting or questions.unseen:
             return Interrupted(waiting)
         if status == "interrupted":
             return Failed("The run was cancelled.", status="cancelled")

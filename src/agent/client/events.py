@@ -153,7 +153,10 @@ class Interrupt:
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """The run waits for a human; answer by id."""
+    """The run waits for a human; answer by id.
+
+    Without questions the server has lost what was asked: `Driver.ask_again`.
+    """
 
     interrupts: tuple[Interrupt, ...]
 

@@ -2,15 +2,16 @@
 
 `langgraph dev` (langgraph-runtime-inmem 0.36.7) loses questions: once a thread that had run was deleted,
 those asked later are gone from their threads' states after a stop in order. The threads' records still have
-them, and the states still stand at the steps that asked. An answer to such a question is dropped without a
-word: the step must ask again first.
+them, but for those that were given a malformed answer, and the states still stand at the steps that asked. An
+answer to such a question is dropped without a word: the step must ask again first.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import NotFoundError
 
 from agent.client.decode import interrupts
 from agent.client.events import Interrupt
@@ -24,15 +25,21 @@ class OpenQuestions:
     """In the state: they can be answered."""
     lost: tuple[Interrupt, ...] = ()
     """Lost from the state: they have to be asked again, by a run without input."""
+    unseen: bool = False
+    """The thread waits, and its server no longer knows for what: it has to be asked again to be seen."""
 
     @property
     def all(self) -> tuple[Interrupt, ...]:
-        """Every question that a human has to answer."""
+        """Every question that is known."""
         return (*self.kept, *self.lost)
 
 
 async def open_questions(
-    client: LangGraphClient, thread_id: str, state: Mapping[str, Any] | None = None
+    client: LangGraphClient,
+    thread_id: str,
+    *,
+    state: Mapping[str, Any] | None = None,
+    thread: Mapping[str, Any] | None = None,
 ) -> OpenQuestions:
     """Ask what a thread waits for.
 
@@ -40,26 +47,40 @@ async def open_questions(
         client: the SDK's.
         thread_id: the thread.
         state: its state, where it was asked for already.
+        thread: its record, likewise.
 
     Raises:
         Exception: the SDK's, where the server did not say.
     """
     if state is None:
         state = await client.threads.get_state(thread_id)
-    if not _silent_steps(state):
-        return OpenQuestions(interrupts(state.get("interrupts")))
-    return questions_of(await client.threads.get(thread_id), state)
-
-
-def questions_of(thread: Mapping[str, Any], state: Mapping[str, Any]) -> OpenQuestions:
-    """Return what a thread waits for, from its record and its state."""
-    recorded = thread.get("interrupts")
-    by_step = recorded if isinstance(recorded, Mapping) and thread.get("status") != "busy" else {}
-    lost = (question for step in _silent_steps(state) for question in interrupts(by_step.get(step)))
-    return OpenQuestions(interrupts(state.get("interrupts")), tuple(lost))
+    kept = interrupts(state.get("interrupts"))
+    silent = _silent_steps(state)
+    if not silent:
+        return OpenQuestions(kept)
+    if thread is None:
+        thread = await client.threads.get(thread_id)
+    if thread.get("status") == "busy":
+        return OpenQuestions(kept)
+    recorded = thread.get("interrupts") or {}
+    lost = tuple(question for step in silent for question in interrupts(recorded.get(step)))
+    found = OpenQuestions(kept, lost)
+    return found if found.all else replace(found, unseen=await _was_asked(client, thread_id, state))
 
 
 def _silent_steps(state: Mapping[str, Any]) -> list[str]:
     """Return the ids of the steps that the state stands at and that, as far as it knows, ask nothing."""
     tasks = state.get("tasks") or ()
     return [str(task.get("id")) for task in tasks if not (task.get("interrupts") or task.get("error"))]
+
+
+async def _was_asked(client: LangGraphClient, thread_id: str, state: Mapping[str, Any]) -> bool:
+    """Whether the run that led to a state ended well, though steps were left: then it stopped to ask."""
+    run_id = (state.get("metadata") or {}).get("run_id")
+    if not run_id:
+        return False
+    try:
+        run = await client.runs.get(thread_id, str(run_id))
+    except NotFoundError:  # of the thread that this one was copied from
+        return False
+    return bool(run["status"] == "success")

@@ -8,11 +8,12 @@ from typing import Any, Self
 
 import httpx  # what langgraph-sdk is built on
 from langgraph_sdk.client import LangGraphClient
-from langgraph_sdk.schema import ThreadStatus
+from langgraph_sdk.schema import ThreadSelectField, ThreadStatus
 
 from agent.client.driver import Driver
 from agent.client.errors import NotFoundError, RefusedError, Where, explained
 from agent.client.events import Interrupt
+from agent.client.open_questions import OpenQuestions, open_questions
 from agent.client.standing import ThreadStanding, standing
 
 # `get_client` retries five times, so that a server which does not run is reported after 7.5 s; two retries
@@ -22,7 +23,8 @@ _CONNECT_RETRIES = 2
 _TIMEOUT = httpx.Timeout(connect=5, read=60, write=60, pool=5)
 
 # A malformed answer makes a thread's status `error`, and leaves its question open.
-_MAY_WAIT: tuple[ThreadStatus, ...] = ("interrupted", "error")
+_MAY_WAIT: tuple[ThreadStatus, ...] = ("interrupted", "error", "idle")
+_LISTED: list[ThreadSelectField] = ["thread_id", "status", "updated_at", "metadata", "interrupts"]
 _PAGE = 100
 
 
@@ -31,7 +33,7 @@ class ThreadSummary:
     """One thread in a list; `updated_at` is the server's ISO 8601 text.
 
     `problem` says why its state could not be read, such as for a message that no graph takes: then whether
-    it waits is unknown.
+    it waits is unknown. `unseen`: it waits, and what for its server has lost; see `Driver.ask_again`.
     """
 
     thread_id: str
@@ -40,6 +42,12 @@ class ThreadSummary:
     updated_at: str
     pending: tuple[Interrupt, ...] = ()
     problem: str = ""
+    unseen: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether the thread waits for an answer."""
+        return self.unseen or bool(self.pending)
 
 
 class Server:
@@ -182,9 +190,9 @@ class Server:
         found: list[ThreadSummary] = []
         async with aclosing(self._newest(status)) as threads:
             async for thread in threads:
-                if thread.pending or thread.problem:
+                if thread.waits or thread.problem:
                     found.append(thread)
-                if sum(1 for each in found if each.pending) == limit:
+                if sum(1 for each in found if each.waits) == limit:
                     break
         return found
 
@@ -196,7 +204,12 @@ class Server:
             size = _PAGE if limit is None else min(_PAGE, limit - done)
             with explained(Where(self.url)):
                 page = await self._client.threads.search(
-                    status=status, limit=size, offset=done, sort_by="updated_at", sort_order="desc"
+                    status=status,
+                    limit=size,
+                    offset=done,
+                    sort_by="updated_at",
+                    sort_order="desc",
+                    select=_LISTED,
                 )
             for thread in page:
                 yield await self._summary(thread)
@@ -207,11 +220,14 @@ class Server:
     async def _summary(self, thread: Mapping[str, Any]) -> ThreadSummary:
         thread_id = str(thread["thread_id"])
         metadata = thread.get("metadata") or {}
-        pending: tuple[Interrupt, ...] = ()
+        questions = OpenQuestions()
         problem = ""
-        if thread.get("status") in _MAY_WAIT:
+        # An answer that was cancelled before it was taken leaves its thread idle, with the question.
+        idle = thread.get("status") == "idle" and not thread.get("interrupts")
+        if thread.get("status") in _MAY_WAIT and not idle:
             try:
-                pending = await self.thread("", thread_id).pending()
+                with explained(Where(self.url, thread_id)):
+                    questions = await open_questions(self._client, thread_id, thread=thread)
             except RefusedError as exc:  # one thread's trouble is not the list's
                 problem = exc.problem
         return ThreadSummary(
@@ -219,8 +235,9 @@ class Server:
             str(metadata.get("graph_id") or ""),
             str(thread.get("status") or ""),
             str(thread.get("updated_at") or ""),
-            pending,
+            questions.all,
             problem,
+            questions.unseen,
         )
 
 

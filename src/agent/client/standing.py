@@ -8,7 +8,7 @@ from typing import Any, Literal
 from langgraph_sdk.client import LangGraphClient
 
 from agent.client.errors import NotFoundError, Where, explained
-from agent.client.open_questions import questions_of
+from agent.client.open_questions import open_questions
 
 Standing = Literal["gone", "busy", "waiting", "idle"]
 
@@ -49,12 +49,13 @@ async def standing(client: LangGraphClient, server: str, thread_id: str) -> Thre
                 if await client.runs.list(thread_id, limit=1, status=status):
                     return ThreadStanding("busy")
             state = await client.threads.get_state(thread_id)
+            questions = await open_questions(client, thread_id, state=state, thread=thread)
     except NotFoundError:
         return ThreadStanding("gone")
     written = state.get("created_at")
     since = datetime.fromisoformat(written) if written else None
-    asked = bool(questions_of(thread, state).all)
-    return ThreadStanding("waiting" if asked else "idle", since, _kept(state.get("values")))
+    waits = questions.unseen or bool(questions.all)
+    return ThreadStanding("waiting" if waits else "idle", since, _kept(state.get("values")))
 
 
 def _kept(values: Any) -> str:

@@ -155,11 +155,15 @@ class RunStream:
             "The run goes on: join it again, or cancel it.",
         )
 
+    @property
+    def _after(self) -> str:
+        return f"after event {self.last_event_id}" if self.last_event_id else "from its start"
+
     def _lost(self, reason: str) -> StreamLostError:
         return StreamLostError(
             f"The stream broke and could not be joined again within {self._reconnect_s:g} s: {reason}",
             self.where,
-            f"The run may go on: join it after event {self.last_event_id or FROM_THE_START}.",
+            f"The run may go on: join it {self._after}.",
         )
 
 

@@ -1,4 +1,6 @@
-"""A conversation, before it begins."""
+"""A conversation, before it begins, and where nothing of it was streamed."""
+
+import json
 
 import pytest
 
@@ -6,7 +8,9 @@ from agent.cli import exits
 from agent.cli.approval import left_open
 from agent.cli.chat import Chat
 from agent.cli.chat_view import ChatView
+from agent.cli.jsonl import JsonView
 from agent.cli.session import Session
+from agent.client import Finished, Token
 from support.sheet import Sheet
 from support.thread_server import FakeServer
 
@@ -23,3 +27,33 @@ def test_chat_refuses_a_thread_of_another_graph(server: FakeServer, session: Ses
         "`sandbox-agent show t` shows it, `sandbox-agent resume t` goes on with it.\n"
     )
     assert server.asked == ["GET /threads/t"]
+
+
+def test_message_to_a_thread_that_waits_is_not_sent_and_says_so(
+    server: FakeServer, session: Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody is there to answer; programs read what is asked as an object."""
+    server.thread["metadata"] = {"graph_id": "agent"}
+    server.waiting = {"t"}
+    sheet = Sheet()
+    chat = Chat(sheet, session, view=JsonView(), decide=left_open(sheet), context={})
+    assert chat.talk("t", "hello") == exits.FAILED
+    assert sheet.text.endswith("Waits for an answer: sandbox-agent resume t\nWhat you said was not sent.\n")
+    assert json.loads(capsys.readouterr().out) == {
+        "event": "interrupted",
+        "interrupts": [{"id": "i", "value": {"ask": 1}}],
+    }
+    assert not any(asked.startswith("POST") for asked in server.asked)
+
+
+def test_last_words_are_shown_where_none_were_streamed() -> None:
+    """And only there: once is enough."""
+    ended = Finished({"messages": [{"type": "human", "content": "6*7"}, {"type": "ai", "content": "42"}]})
+    sheet = Sheet()
+    view = ChatView(sheet)
+    view.show(ended)
+    assert sheet.text == "42\n"
+    view.show(Token("forty-two", message_id="m", whole=False))
+    view.show(ended)
+    view.follow(None)
+    assert sheet.text == "42\nforty-two\n"
