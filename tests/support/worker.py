@@ -4,16 +4,21 @@ The message is a JSON list of turns, each a list of calls `[tool, arguments]`; t
 one turn in one message, then those of the next, and ends with the word "done".
 """
 
+import asyncio
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from langchain.agents import create_agent
+from langchain.tools import ToolRuntime
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, tool
 from langgraph.types import interrupt
+from langgraph_runtime_inmem.retry import RetryableException
 
 from agent.context import Context
 from agent.sandbox.middleware import SandboxMiddleware
@@ -83,8 +88,33 @@ async def fail() -> str:
     raise ArithmeticError("the tool failed")
 
 
+_stumbled: set[str] = set()
+
+
+@tool
+async def stumble(config: RunnableConfig) -> str:
+    """Fail the thread's run once, in a way that has the server begin it again."""
+    thread = str(config["configurable"]["thread_id"])
+    if thread not in _stumbled:
+        _stumbled.add(thread)
+        raise RetryableException("once more")
+    return "up again"
+
+
+@tool
+async def dawdle(runtime: ToolRuntime[Any, Any]) -> str:
+    """Take long in the thread's first attempt at it, also where the server is another process by then."""
+    begun = Path(f"dawdled-{runtime.config['configurable']['thread_id']}")
+    runtime.stream_writer({"text": "started"})
+    if not await asyncio.to_thread(begun.exists):
+        await asyncio.to_thread(begun.touch)
+        await asyncio.sleep(60)
+    return "done"
+
+
 _manager = sandbox_manager()
-_tools: list[BaseTool] = [python_tool(Limits()), shell_tool(Limits()), *file_tools(Limits()), ask, fail]
+_ours: list[BaseTool] = [python_tool(Limits()), shell_tool(Limits()), *file_tools(Limits())]
+_tools = [*_ours, ask, fail, stumble, dawdle]
 
 graph = create_agent(
     Obedient(),
@@ -112,3 +142,5 @@ def command(line: str) -> Call:
 
 ASK: Call = ("ask", {"question": "go on?"})
 FAIL: Call = ("fail", {})
+STUMBLE: Call = ("stumble", {})
+DAWDLE: Call = ("dawdle", {})

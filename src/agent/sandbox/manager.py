@@ -98,7 +98,8 @@ class SandboxManager:
             owner: whose sandbox.
             sandbox_id: the id in state; empty means none.
             policy: the run's policy, as state holds it; default the deployment's.
-            again: without an id in state, look for one that an earlier attempt of this turn left.
+            again: without an id in state, look for one that an earlier attempt of this turn left, as is done
+                for a run that the server began again.
             setup: a set-up command will run: with `internet="setup"` a new sandbox can reach the internet
                 until `setup_done`.
 
@@ -112,7 +113,7 @@ class SandboxManager:
         if held is not None and not held.gone:
             return Acquired(held, "cached")
         step = Step(owner, policy or self.policy, run, sandbox_id, setup)
-        needed = Event.NEEDED_AGAIN if again else Event.NEEDED
+        needed = Event.NEEDED_AGAIN if again or owner.retried else Event.NEEDED
         key = f"{owner.run} {owner.thread} {sandbox_id}"
         return await self._flights.share(key, lambda: self._acquire(step, needed))
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from langgraph.config import get_config
+
 APP = "langgraph-e2b-agent"
 _PROCESS = f"process-{uuid.uuid4()}"
 
@@ -22,6 +24,8 @@ class Owner:
     """The run that began the turn; a run that resumes it, after a question, is of the same turn."""
     home: Literal["server", "process"] = "server"
     """`process`: run outside a LangGraph server, so that no server knows the thread."""
+    retried: bool = False
+    """The server has begun the run before, and lost the process that worked on it, perhaps with its state."""
 
     def identity(self, deployment: str) -> dict[str, str]:
         """Return the metadata that every sandbox of this thread carries."""
@@ -52,8 +56,9 @@ def owner_of(runtime: Any, graph: str = "agent", *, turn: str = "") -> Owner:
         turn: the run that began the turn, as state holds it; stands for the run where neither it nor its
             thread has an id.
     """
-    info, server = runtime.execution_info, runtime.server_info
-    run = info.run_id or info.thread_id or turn or info.task_id
+    info, server, told = runtime.execution_info, runtime.server_info, _metadata()
+    # LangGraph's own id is another, or none, where a server begins a run again.
+    run = server_run(told) or info.run_id or info.thread_id or turn or info.task_id
     return Owner(
         graph=server.graph_id if server else graph,
         thread=info.thread_id or _PROCESS,
@@ -61,4 +66,17 @@ def owner_of(runtime: Any, graph: str = "agent", *, turn: str = "") -> Owner:
         task=info.task_id,
         turn=turn or run,
         home="server" if server else "process",
+        retried=int(told.get("run_attempt") or 1) > 1,
     )
+
+
+def server_run(metadata: Mapping[str, Any] | None) -> str:
+    """Return the id that a server has for a run, from the metadata of the run; empty without one."""
+    return str((metadata or {}).get("run_id") or "")
+
+
+def _metadata() -> Mapping[str, Any]:
+    try:
+        return get_config().get("metadata") or {}
+    except RuntimeError:  # outside a run
+        return {}

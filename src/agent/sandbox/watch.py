@@ -8,6 +8,7 @@ from uuid import UUID
 from langgraph.callbacks import GraphCallbackHandler, GraphInterruptEvent
 
 from agent.sandbox.manager import SandboxManager
+from agent.sandbox.owners import server_run
 
 
 class RunWatch(GraphCallbackHandler):
@@ -30,11 +31,34 @@ class RunWatch(GraphCallbackHandler):
         super().__init__()
         self._manager = manager
         self._endings: set[asyncio.Task[None]] = set()
+        self._ids: dict[UUID, str] = {}
+        """The server's id of each run that it has begun again: there LangGraph's is another."""
+
+    async def on_chain_start(
+        self,
+        serialized: dict[str, Any] | None,
+        inputs: dict[str, Any],
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        """Note the server's id of a run that has another here."""
+        known = server_run(metadata)
+        if parent_run_id is None and known not in {"", str(run_id)}:
+            self._ids[run_id] = known
+
+    async def on_chain_end(
+        self, outputs: dict[str, Any], *, run_id: UUID, parent_run_id: UUID | None = None, **_: Any
+    ) -> None:
+        """Forget what was noted of a run that has ended."""
+        self._ids.pop(run_id, None)
 
     async def on_interrupt(self, event: GraphInterruptEvent) -> None:
         """Pause what the run is connected to; failing to never breaks the interrupt."""
         if event.run_id is not None:
-            await self._manager.rest(str(event.run_id))
+            await self._manager.rest(self._ids.get(event.run_id, str(event.run_id)))
 
     async def on_chain_error(
         self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **_: Any
@@ -42,15 +66,16 @@ class RunWatch(GraphCallbackHandler):
         """Pause or end what the run is connected to, as the class says."""
         if parent_run_id is not None:
             return
+        run = self._ids.pop(run_id, str(run_id))
         if not isinstance(error, asyncio.CancelledError):
-            await self._manager.rest(str(run_id))
+            await self._manager.rest(run)
             return
         # The server's own classes; their module is not one to import from.
         match type(error.args[0]).__name__ if error.args else "":
             case "UserRollback":
-                self._begin(self._manager.undo(str(run_id)))
+                self._begin(self._manager.undo(run))
             case "UserInterrupt":
-                self._begin(self._manager.undo(str(run_id), unrecorded_only=True))
+                self._begin(self._manager.undo(run, unrecorded_only=True))
 
     def _begin(self, ending: Coroutine[Any, Any, None]) -> None:
         # A task of its own: this one is being cancelled, and may be cancelled again while it waits.
