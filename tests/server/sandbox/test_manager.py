@@ -168,7 +168,7 @@ async def test_a_task_tried_again_gets_the_sandbox_of_its_first_try(
 async def test_a_sandbox_that_never_reached_state_is_adopted(
     make_manager: MakeManager, owner: Owner, sandboxes: E2BLocal
 ) -> None:
-    """A run that resumes a turn, or is begun again, looks for its sandbox; one that begins another does not."""
+    """A run that resumes a turn, or is begun again, looks for its sandbox; another turn does not."""
     first = await make_manager().acquire(owner, "")
     resumed = replace(owner, run="resumed", task=f"resumed-{owner.task}", turn=owner.run)
     found = await make_manager().acquire(resumed, "", again=True)
