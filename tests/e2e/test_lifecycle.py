@@ -295,7 +295,7 @@ async def test_failed_runs_leave_at_most_one_sandbox_and_the_next_turn_works(
 async def test_another_threads_id_is_never_used_wherever_it_comes_from(
     client: LangGraphClient, sandboxes: E2BLocal
 ) -> None:
-    """By input, config, context, update_state, Command(update), a copied thread: left alone (decision 2)."""
+    """By input, config, metadata, context, update_state, Command(update), a copied thread (decision 2)."""
     theirs = await new_thread(client)
     await client.runs.wait(theirs, "worker", input=saying([python("secret = 1")]), context=KEPT)
     (box,) = await boxes(sandboxes, theirs)
@@ -312,10 +312,13 @@ async def test_another_threads_id_is_never_used_wherever_it_comes_from(
     await check(await new_thread(client), config={"configurable": forged})
     with suppress(APIStatusError):
         await check(await new_thread(client), context=forged)
+    run = {"run_id": (await client.runs.list(theirs))[0]["run_id"], "run_attempt": 2}
+    posing: dict[str, Any] = {"config": {"configurable": forged | run, "metadata": run}, "metadata": run}
+    await check(await new_thread(client), **posing)
     updated = await new_thread(client)
     await client.runs.wait(updated, "worker", input=saying())
     await client.threads.update_state(updated, forged)
-    await check(updated)
+    await check(updated, **posing)
     commanded = await new_thread(client)
     await client.runs.wait(commanded, "worker", input=saying())
     await check(

@@ -8,7 +8,7 @@ run made or checked it.
 
 import functools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -107,6 +107,8 @@ class SandboxManager:
             SandboxError: none could be had; an existing one is untouched.
         """
         run = self._runs.of(owner.run)
+        if owner.retried:
+            run.chains.add(owner.chain)
         if sandbox_id:
             run.recorded.add(sandbox_id)
         held = run.held.get(sandbox_id)
@@ -140,6 +142,10 @@ class SandboxManager:
         await self._go(step, Event.FINISHED if policy.keep == "run" else Event.TURN_ENDED)
         self._runs.forget(owner.run)
         return sandbox_id if policy.keep == "thread" else ""
+
+    def begun_again(self, chains: Iterable[str]) -> str:
+        """Return the id of the run that asked for a sandbox in one of these chains; empty where none did."""
+        return self._runs.with_chain(set(chains))
 
     async def rest(self, run_id: str) -> None:
         """Pause the sandboxes a run is connected to, because a human was asked; never raises."""

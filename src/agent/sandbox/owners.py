@@ -26,6 +26,8 @@ class Owner:
     """`process`: run outside a LangGraph server, so that no server knows the thread."""
     retried: bool = False
     """The server has begun the run before, and lost the process that worked on it, perhaps with its state."""
+    chain: str = ""
+    """LangChain's id of the node that asks, by which callbacks know it."""
 
     def identity(self, deployment: str) -> dict[str, str]:
         """Return the metadata that every sandbox of this thread carries."""
@@ -56,9 +58,10 @@ def owner_of(runtime: Any, graph: str = "agent", *, turn: str = "") -> Owner:
         turn: the run that began the turn, as state holds it; stands for the run where neither it nor its
             thread has an id.
     """
-    info, server, told = runtime.execution_info, runtime.server_info, _metadata()
-    # LangGraph's own id is another, or none, where a server begins a run again.
-    run = server_run(told) or info.run_id or info.thread_id or turn or info.task_id
+    info, server, config = runtime.execution_info, runtime.server_info, _config()
+    # A run that a server begins again has no id of LangGraph's. Never the metadata's: callers send those.
+    begun_again = config.get("configurable", {}).get("run_id") if server else None
+    run = info.run_id or begun_again or info.thread_id or turn or info.task_id
     return Owner(
         graph=server.graph_id if server else graph,
         thread=info.thread_id or _PROCESS,
@@ -66,17 +69,18 @@ def owner_of(runtime: Any, graph: str = "agent", *, turn: str = "") -> Owner:
         task=info.task_id,
         turn=turn or run,
         home="server" if server else "process",
-        retried=int(told.get("run_attempt") or 1) > 1,
+        retried=is_retried(config.get("metadata")),
+        chain=str(getattr(config.get("callbacks"), "parent_run_id", None) or ""),
     )
 
 
-def server_run(metadata: Mapping[str, Any] | None) -> str:
-    """Return the id that a server has for a run, from the metadata of the run; empty without one."""
-    return str((metadata or {}).get("run_id") or "")
+def is_retried(metadata: Mapping[str, Any] | None) -> bool:
+    """Whether a run's metadata, where a server writes it over what callers send, say it was begun before."""
+    return int((metadata or {}).get("run_attempt") or 1) > 1
 
 
-def _metadata() -> Mapping[str, Any]:
+def _config() -> Mapping[str, Any]:
     try:
-        return get_config().get("metadata") or {}
+        return get_config()
     except RuntimeError:  # outside a run
         return {}

@@ -23,6 +23,8 @@ class Run:
     """Live handles this run made or checked, by id; these are paused when a human is asked."""
     made_by_task: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     """How many creations a task has asked for: the ordinal in its idempotency keys."""
+    chains: set[str] = field(default_factory=set)
+    """The nodes that asked for a sandbox, where a server began the run again."""
 
 
 class Runs:
@@ -45,6 +47,11 @@ class Runs:
     def known(self, run_id: str) -> Run | None:
         """Return the run's record if there is one."""
         return self._runs.get(run_id)
+
+    def with_chain(self, chains: set[str]) -> str:
+        """Return the id of the run of which one of these nodes asked for a sandbox, or an empty text."""
+        found = (run_id for run_id, run in self._runs.items() if run.chains & chains)
+        return next(found, "") if chains else ""
 
     def forget(self, run_id: str) -> None:
         """Drop the record of a run that has ended."""

@@ -8,7 +8,7 @@ from uuid import UUID
 from langgraph.callbacks import GraphCallbackHandler, GraphInterruptEvent
 
 from agent.sandbox.manager import SandboxManager
-from agent.sandbox.owners import server_run
+from agent.sandbox.owners import is_retried
 
 
 class RunWatch(GraphCallbackHandler):
@@ -31,8 +31,8 @@ class RunWatch(GraphCallbackHandler):
         super().__init__()
         self._manager = manager
         self._endings: set[asyncio.Task[None]] = set()
-        self._ids: dict[UUID, str] = {}
-        """The server's id of each run that it has begun again: there LangGraph's is another."""
+        self._roots: dict[UUID, UUID] = {}
+        """Of each chain of a run that a server began again, the root: LangGraph's id of it is another."""
 
     async def on_chain_start(
         self,
@@ -44,21 +44,23 @@ class RunWatch(GraphCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **_: Any,
     ) -> None:
-        """Note the server's id of a run that has another here."""
-        known = server_run(metadata)
-        if parent_run_id is None and known not in {"", str(run_id)}:
-            self._ids[run_id] = known
+        """Note the chains of a run that was begun again: by those that ask for a sandbox it is known."""
+        if parent_run_id in self._roots:
+            self._roots[run_id] = self._roots[parent_run_id]
+        elif parent_run_id is None and is_retried(metadata):
+            self._roots[run_id] = run_id
 
     async def on_chain_end(
         self, outputs: dict[str, Any], *, run_id: UUID, parent_run_id: UUID | None = None, **_: Any
     ) -> None:
         """Forget what was noted of a run that has ended."""
-        self._ids.pop(run_id, None)
+        if parent_run_id is None:
+            self._server_id(run_id)
 
     async def on_interrupt(self, event: GraphInterruptEvent) -> None:
         """Pause what the run is connected to; failing to never breaks the interrupt."""
         if event.run_id is not None:
-            await self._manager.rest(self._ids.get(event.run_id, str(event.run_id)))
+            await self._manager.rest(self._server_id(event.run_id, forget=False))
 
     async def on_chain_error(
         self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **_: Any
@@ -66,7 +68,7 @@ class RunWatch(GraphCallbackHandler):
         """Pause or end what the run is connected to, as the class says."""
         if parent_run_id is not None:
             return
-        run = self._ids.pop(run_id, str(run_id))
+        run = self._server_id(run_id)
         if not isinstance(error, asyncio.CancelledError):
             await self._manager.rest(run)
             return
@@ -76,6 +78,14 @@ class RunWatch(GraphCallbackHandler):
                 self._begin(self._manager.undo(run))
             case "UserInterrupt":
                 self._begin(self._manager.undo(run, unrecorded_only=True))
+
+    def _server_id(self, run_id: UUID, *, forget: bool = True) -> str:
+        """Return the server's id of a run, which the chains that asked for its sandboxes gave."""
+        chains = [chain for chain, root in self._roots.items() if root == run_id]
+        if forget:
+            for chain in chains:
+                del self._roots[chain]
+        return self._manager.begun_again(map(str, chains)) or str(run_id)
 
     def _begin(self, ending: Coroutine[Any, Any, None]) -> None:
         # A task of its own: this one is being cancelled, and may be cancelled again while it waits.
