@@ -331,15 +331,19 @@ async def go_on(soak: Soak) -> None:
     async def one(client: LangGraphClient, thread: str) -> None:
         async with gate:
             scene = Scene(soak, client, thread)
-            try:
-                before = len((await scene.state())["values"].get("messages", []))
-                async with asyncio.timeout(120):
-                    status = await scene.whole([python(f"print({scene.product})")])
-            except httpx.HTTPStatusError as exc:
-                if exc.response.status_code == 404 and soak.killed_at:
-                    soak.counts["threads forgotten"] += 1
-                    return
-                raise
+            status = ""
+            while not status:
+                try:
+                    before = len((await scene.state())["values"].get("messages", []))
+                    async with asyncio.timeout(120):
+                        status = await scene.whole([python(f"print({scene.product})")])
+                except httpx.HTTPStatusError as exc:
+                    if exc.response.status_code == 404 and soak.killed_at:
+                        soak.counts["threads forgotten"] += 1
+                        return
+                    raise
+                except httpx.ReadError:  # the server closes idle connections, also as one is used again
+                    soak.counts["connections closed by the server"] += 1
             if status == "success":
                 await scene.check(scene.product, since=before)
                 soak.counts["threads that went on"] += 1
