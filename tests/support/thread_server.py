@@ -30,7 +30,10 @@ class FakeServer:
         if path.endswith("/state"):
             return self._state(path.split("/")[2])
         if path.endswith("/stream"):  # of a run that has ended, and of which nothing is kept
-            return httpx.Response(200, headers={"Content-Type": "text/event-stream"})
+            thread = path.split("/")[2]
+            made = {"Content-Location": f"/threads/{thread}/runs/r"} if request.method == "POST" else {}
+            self.waiting |= {thread} if made else set()  # a run that is started asks
+            return httpx.Response(200, headers={"Content-Type": "text/event-stream", **made})
         if "/runs/" in path:
             return httpx.Response(200, json=self.run)
         return httpx.Response(200, json=self.runs if path.endswith("/runs") else self.thread)

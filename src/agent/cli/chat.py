@@ -89,15 +89,12 @@ class Chat:
 
     def _settled(self, driver: Driver) -> bool:
         """Have what the thread waits for answered: a message would drop the question without a word."""
-        pending = self._session.run(driver.pending())
-        if not pending:
+        account = self._session.run(driver.account())
+        if not account.waits:
             return True
-        answers = self._decide(pending)
-        if answers is None:
-            self._view.show(Interrupted(pending))
-            say_it_waits(self._screen, driver.thread_id)
+        outcome = self._follower(driver).settle(account)
+        if outcome is None:
             return False
-        outcome = self._follower(driver).follow(driver.answer(answers), "Going on with the answer")
         of_chat(self._screen, outcome, driver.thread_id)
         return not open_questions(outcome)
 

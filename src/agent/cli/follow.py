@@ -19,6 +19,7 @@ from agent.client import (
     Interrupted,
     Outcome,
     Reconnecting,
+    ThreadAccount,
 )
 
 _CANCEL_S = 10.0
@@ -125,6 +126,25 @@ class Follower:
                 return outcome
             stream = self._driver.answer(answers, deadline_s=self._deadline_s)
             doing = "Going on with the answer"
+
+    def settle(self, account: ThreadAccount) -> Outcome | None:
+        """Have what a thread waits for answered, and follow what the answer starts, as `follow` does.
+
+        Args:
+            account: the thread's, which waits.
+
+        Returns:
+            How it ended; None when the question was left open, as was said.
+        """
+        if account.unseen:
+            return self.follow(self._driver.ask_again(deadline_s=self._deadline_s), "Having it asked again")
+        answers = self._decide(account.pending)
+        if answers is None:
+            self._view.show(Interrupted(account.pending))
+            say_it_waits(self._screen, self._driver.thread_id)
+            return None
+        stream = self._driver.answer(answers, deadline_s=self._deadline_s)
+        return self.follow(stream, "Going on with the answer")
 
     def _one_run(self, stream: Stream, doing: str) -> Outcome:
         while True:

@@ -22,7 +22,7 @@ from agent.cli.repair_text import report_lines
 from agent.cli.repair_view import RepairView, show_result
 from agent.cli.screen import Screen
 from agent.cli.session import Session
-from agent.client import Driver, Finished, Interrupt, Interrupted, NotFoundError, ThreadAccount, ThreadSummary
+from agent.client import Driver, Finished, Interrupt, NotFoundError, ThreadAccount, ThreadSummary
 from agent.client.decode import message_text, test_report
 
 _FORGOTTEN = "The server has forgotten this thread's state; start a new one."
@@ -210,8 +210,9 @@ class Resumption:
         """
         driver = _driver(self._session, thread_id)
         driver.context = context(model)
-        view = self._view(driver)
-        follower = Follower(self._session, driver, screen=self._screen, view=view, decide=decide)
+        follower = Follower(
+            self._session, driver, screen=self._screen, view=self._view(driver), decide=decide
+        )
         account = self._session.run(driver.account())
         if account.forgotten:
             self._screen.error(_FORGOTTEN)
@@ -222,20 +223,15 @@ class Resumption:
             )
             return exits.USAGE
         try:
-            if account.pending:
-                answers = decide(account.pending)
-                if answers is None:
-                    view.show(Interrupted(account.pending))
-                    say_it_waits(self._screen, thread_id)
-                    self._screen.line("  --yes approves, --reject WORDS says no.", "dim")
-                    return exits.FAILED
-                outcome = follower.follow(driver.answer(answers), "Going on with the answer")
-            elif account.unseen:
-                outcome = follower.follow(driver.ask_again(), "Having it asked again")
+            if account.waits:
+                outcome = follower.settle(account)
             else:
                 outcome = follower.follow(driver.join(), "Watching the run")
         except Left:
             return exits.INTERRUPTED
+        if outcome is None:
+            self._screen.line("  --yes approves, --reject WORDS says no.", "dim")
+            return exits.FAILED
         shown = show_outcome if driver.graph == GRAPH else of_chat
         return shown(self._screen, outcome, thread_id)
 
@@ -254,7 +250,7 @@ def cancel(screen: Screen, session: Session, thread_id: str) -> int:
     driver = _driver(session, thread_id)
     run_id = session.run(driver.running())
     if run_id is None or not session.run(driver.cancel(run_id)):
-        if session.run(driver.pending()):
+        if session.run(driver.account()).waits:
             screen.line("No run works on this thread: it waits for an answer.")
             no = "ends it" if driver.graph == GRAPH else "says no to it"
             screen.line(f"`sandbox-agent resume {thread_id} --reject ''` {no}.")

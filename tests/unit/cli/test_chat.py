@@ -46,6 +46,21 @@ def test_message_to_a_thread_that_waits_is_not_sent_and_says_so(
     assert not any(asked.startswith("POST") for asked in server.asked)
 
 
+def test_question_that_the_server_has_lost_is_asked_again_before_anything_is_said(
+    server: FakeServer, session: Session
+) -> None:
+    """A message would take its place, here too: one run, without input."""
+    server.thread["metadata"] = {"graph_id": "agent"}
+    server.state |= {"tasks": [{"id": "s"}], "metadata": {"run_id": "r"}, "created_at": "2026-01-01"}
+    server.run = {"run_id": "r", "status": "success"}
+    sheet = Sheet()
+    chat = Chat(sheet, session, view=ChatView(sheet), decide=left_open(sheet), context={})
+    assert chat.talk("t", "hello") == exits.FAILED
+    assert '{"ask": 1}' in sheet.text
+    assert sheet.text.endswith("What you said was not sent.\n")
+    assert [asked for asked in server.asked if asked.startswith("POST")] == ["POST /threads/t/runs/stream"]
+
+
 def test_last_words_are_shown_where_none_were_streamed() -> None:
     """And only there: once is enough."""
     ended = Finished({"messages": [{"type": "human", "content": "6*7"}, {"type": "ai", "content": "42"}]})
