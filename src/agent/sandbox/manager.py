@@ -8,7 +8,7 @@ run made or checked it.
 
 import functools
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -143,9 +143,9 @@ class SandboxManager:
         self._runs.forget(owner.run)
         return sandbox_id if policy.keep == "thread" else ""
 
-    def begun_again(self, chains: Iterable[str]) -> str:
+    def begun_again(self, chains: set[str]) -> str:
         """Return the id of the run that asked for a sandbox in one of these chains; empty where none did."""
-        return self._runs.with_chain(set(chains))
+        return self._runs.with_chain(chains)
 
     async def rest(self, run_id: str) -> None:
         """Pause the sandboxes a run is connected to, because a human was asked; never raises."""

@@ -50,8 +50,7 @@ class Runs:
 
     def with_chain(self, chains: set[str]) -> str:
         """Return the id of the run of which one of these nodes asked for a sandbox, or an empty text."""
-        found = (run_id for run_id, run in self._runs.items() if run.chains & chains)
-        return next(found, "") if chains else ""
+        return next((run_id for run_id, run in self._runs.items() if run.chains & chains), "")
 
     def forget(self, run_id: str) -> None:
         """Drop the record of a run that has ended."""

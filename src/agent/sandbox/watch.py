@@ -55,12 +55,12 @@ class RunWatch(GraphCallbackHandler):
     ) -> None:
         """Forget what was noted of a run that has ended."""
         if parent_run_id is None:
-            self._server_id(run_id)
+            self._forget(run_id)
 
     async def on_interrupt(self, event: GraphInterruptEvent) -> None:
         """Pause what the run is connected to; failing to never breaks the interrupt."""
         if event.run_id is not None:
-            await self._manager.rest(self._server_id(event.run_id, forget=False))
+            await self._manager.rest(self._server_id(event.run_id))
 
     async def on_chain_error(
         self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **_: Any
@@ -69,6 +69,7 @@ class RunWatch(GraphCallbackHandler):
         if parent_run_id is not None:
             return
         run = self._server_id(run_id)
+        self._forget(run_id)
         if not isinstance(error, asyncio.CancelledError):
             await self._manager.rest(run)
             return
@@ -79,13 +80,14 @@ class RunWatch(GraphCallbackHandler):
             case "UserInterrupt":
                 self._begin(self._manager.undo(run, unrecorded_only=True))
 
-    def _server_id(self, run_id: UUID, *, forget: bool = True) -> str:
+    def _server_id(self, run_id: UUID) -> str:
         """Return the server's id of a run, which the chains that asked for its sandboxes gave."""
-        chains = [chain for chain, root in self._roots.items() if root == run_id]
-        if forget:
-            for chain in chains:
-                del self._roots[chain]
-        return self._manager.begun_again(map(str, chains)) or str(run_id)
+        chains = {str(chain) for chain, root in self._roots.items() if root == run_id}
+        known = self._manager.begun_again(chains) if chains else ""
+        return known or str(run_id)
+
+    def _forget(self, run_id: UUID) -> None:
+        self._roots = {chain: root for chain, root in self._roots.items() if root != run_id}
 
     def _begin(self, ending: Coroutine[Any, Any, None]) -> None:
         # A task of its own: this one is being cancelled, and may be cancelled again while it waits.
