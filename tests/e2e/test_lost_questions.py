@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from langgraph_sdk import get_client
 
-from agent.client import Failed, Finished, Interrupt, Interrupted, Server, StaleAnswerError
+from agent.client import Failed, Finished, Interrupt, Interrupted, Server, StaleAnswerError, ThreadSummary
 from support import client_graph
 from support.langgraph_dev import DevServer
 from support.terminal import Terminal
@@ -59,6 +59,12 @@ async def asked(dev: DevServer) -> dict[str, tuple[str, tuple[Interrupt, ...]]]:
     return found
 
 
+async def summary(server: Server, thread_id: str) -> ThreadSummary:
+    """Return a thread as the list of those that wait shows it."""
+    (found,) = [thread for thread in await server.threads(waiting=True) if thread.thread_id == thread_id]
+    return found
+
+
 async def test_lost_question_waits_as_any_other(
     dev: DevServer, asked: dict[str, tuple[str, tuple[Interrupt, ...]]]
 ) -> None:
@@ -69,7 +75,7 @@ async def test_lost_question_waits_as_any_other(
         assert await driver.pending() == questions
         assert (await driver.account()).pending == questions
         assert [event async for event in driver.join()][-1] == Interrupted(questions)
-        (listed,) = [thread for thread in await server.threads(waiting=True) if thread.thread_id == thread_id]
+        listed = await summary(server, thread_id)
         assert listed.pending == questions
         assert (await server.standing(thread_id)).standing == "waiting"
 
@@ -115,7 +121,7 @@ async def test_question_of_which_nothing_is_left_still_waits(
         driver = server.thread("work", thread_id)
         assert await driver.pending() == ()
         assert (await driver.account()).waits
-        (listed,) = [thread for thread in await server.threads(waiting=True) if thread.thread_id == thread_id]
+        listed = await summary(server, thread_id)
         assert listed.waits
         assert (await server.standing(thread_id)).standing == "waiting"
         assert [event async for event in driver.ask_again()][-1] == Interrupted(questions)
