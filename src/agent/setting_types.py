@@ -46,7 +46,7 @@ def _internet(value: str) -> str:
         raise ValueError(f"must be off, setup, on, or hosts separated by commas, and {exc}") from exc
 
 
-_NEVER_PASSED = frozenset({"E2B_API_KEY", "ARTIFACT_KEY", "LANGGRAPH_API_KEY", "LANGSMITH_API_KEY"})
+NEVER_PASSED = frozenset({"E2B_API_KEY", "ARTIFACT_KEY", "LANGGRAPH_API_KEY", "LANGSMITH_API_KEY"})
 """With these, code in a sandbox could act for the deployment: end sandboxes, approve its own plan."""
 
 
@@ -59,7 +59,7 @@ def _names(value: str) -> str:
 
 def _variables(value: str) -> str:
     names = _names(value)
-    if kept := sorted(_NEVER_PASSED.intersection(names.split(","))):
+    if kept := sorted(NEVER_PASSED.intersection(names.split(","))):
         raise ValueError(f"{kept[0]} stays in the server: with it, code in a sandbox could act for you")
     return names
 

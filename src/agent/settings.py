@@ -10,9 +10,10 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from agent.errors import SettingsError
+from agent.errors import InputError, SettingsError
 from agent.sandbox.policy import MAX_LEASE_S, Internet, Keep, Start
 from agent.setting_types import (
+    NEVER_PASSED,
     DeploymentName,
     HeaderKey,
     HttpAddress,
@@ -252,9 +253,17 @@ class Settings(BaseModel):
         """The names of the variables that are passed on into sandboxes."""
         return self.sandbox_envs.split(",") if self.sandbox_envs else []
 
-    @staticmethod
-    def values_now(names: Iterable[str]) -> dict[str, str]:
-        """Return what the environment says at this moment, for the names it has."""
+    def values_now(self, names: Iterable[str]) -> dict[str, str]:
+        """Return what the environment says at this moment, for the names it has.
+
+        The last wall before a sandbox: whatever a run's state or context asks for, only SANDBOX_ENVS counts.
+
+        Raises:
+            InputError: a name is not in SANDBOX_ENVS, or is one that stays in the server.
+        """
+        names = list(names)
+        if refused := sorted(NEVER_PASSED.intersection(names) or set(names).difference(self.envs)):
+            raise InputError(f"{refused[0]} is not among the variables that sandboxes are given (SANDBOX_ENVS)")
         return {name: os.environ[name] for name in names if name in os.environ}
 
     def secrets_now(self) -> dict[str, str]:
@@ -265,7 +274,8 @@ class Settings(BaseModel):
             for name, field in type(self).model_fields.items()
             if isinstance(value := getattr(self, name), SecretStr)
         }
-        return fields | self.values_now([*like_keys, *self.envs])
+        named = {name: os.environ[name] for name in (*like_keys, *self.envs) if name in os.environ}
+        return fields | named
 
     @property
     def ask_first(self) -> list[str]:

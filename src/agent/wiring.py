@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from agent.approvals.seals import Seals
 from agent.deployment import deployment_name
 from agent.redaction.secrets import Secrets
 from agent.sandbox.e2b import E2BProvider
@@ -10,6 +11,7 @@ from agent.sandbox.manager import SandboxManager
 from agent.sandbox.owners import Owner
 from agent.sandbox.policy import SandboxPolicy
 from agent.sandbox.provider import Provider
+from agent.server.signing import signer
 from agent.settings import Settings
 
 
@@ -33,9 +35,18 @@ def sandbox_manager(
         sandbox_provider(settings),
         policy=sandbox_policy(settings),
         deployment=lambda: deployment_name(settings),
-        environment=watched(environment or _of_this_process, secrets),
+        environment=watched(environment or _of_this_process(settings), secrets),
         secrets=secrets,
     )
+
+
+def deployment_seals(settings: Settings) -> Seals:
+    """Return the seals of the deployment, on the key that also signs addresses (ARTIFACT_KEY)."""
+
+    async def key() -> bytes:
+        return (await signer(settings)).key
+
+    return Seals(key)
 
 
 def known_secrets(settings: Settings) -> Secrets:
@@ -43,8 +54,11 @@ def known_secrets(settings: Settings) -> Secrets:
     return Secrets(settings.secrets_now)
 
 
-async def _of_this_process(_: Owner, names: Sequence[str]) -> Mapping[str, str]:
-    return Settings.values_now(names)
+def _of_this_process(settings: Settings) -> Environment:
+    async def values(_: Owner, names: Sequence[str]) -> Mapping[str, str]:
+        return settings.values_now(names)
+
+    return values
 
 
 def sandbox_provider(settings: Settings) -> Provider:

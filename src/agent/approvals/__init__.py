@@ -2,5 +2,6 @@
 
 from agent.approvals.decisions import DECISIONS, Decision
 from agent.approvals.middleware import ApprovalsMiddleware
+from agent.approvals.seals import Seals
 
-__all__ = ["DECISIONS", "ApprovalsMiddleware", "Decision"]
+__all__ = ["DECISIONS", "ApprovalsMiddleware", "Decision", "Seals"]

@@ -55,6 +55,17 @@ class Asked:
         return f"{self.call['name']} ({' or '.join(self.allowed)})"
 
 
+def answered_by(runtime: Any) -> dict[str, str]:
+    """Return who answered, as far as the server knows: a human, and with authentication which one.
+
+    Args:
+        runtime: a LangGraph `Runtime` of the run that carried the answer.
+    """
+    user = getattr(getattr(runtime, "server_info", None), "user", None)
+    identity = getattr(user, "identity", None)
+    return {"by": "human"} | ({"user": str(identity)} if identity else {})
+
+
 def digest(actions: Any) -> str:
     """Return a hash of what was shown."""
     return hashlib.sha256(json.dumps(actions, sort_keys=True, default=str).encode()).hexdigest()[:16]

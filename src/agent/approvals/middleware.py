@@ -1,24 +1,38 @@
-"""Asking a human before risky tool calls: one question a model turn, whatever the number of calls."""
+"""Asking a human before risky tool calls: one question a model turn, whatever the number of calls.
+
+Consent is checked where a call runs, not only where it was asked for: a client can write state, and send a
+run straight to the tools. A call that asks first runs only with a seal of the human's approval of exactly
+that call, given in this run.
+"""
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware import HumanInTheLoopMiddleware, InterruptOnConfig
 from langchain.agents.middleware.human_in_the_loop import HITLRequest
 from langchain.agents.middleware.types import AgentState, OmitFromInput, PrivateStateAttr, ToolCallRequest
-from langchain_core.messages import AIMessage, ToolCall
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
-from langgraph.types import interrupt
+from langgraph.types import Command, interrupt
 from pydantic import ValidationError
 
-from agent.approvals.decisions import DECISIONS, Asked, Decision, answer_model, digest
+from agent.approvals.decisions import DECISIONS, Asked, Decision, answer_model, answered_by, digest
 from agent.approvals.inbox import for_inboxes
+from agent.approvals.seals import Seals
 from agent.errors import InputError, problems
+from agent.sandbox.owners import owner_of
 
 _EDITED = "hitl_edited_tool_calls"
+_APPROVED = "approved_calls"
+_ASK_FIRST, _CALL = "ask_first", "approved call"
+
+NOT_APPROVED = (
+    "error: this call needs a human's approval, and in this run nobody gave it: it was not run. Make the call "
+    "again, and a human is asked."
+)
 
 
 class ApprovalsState(AgentState[Any]):
@@ -28,6 +42,10 @@ class ApprovalsState(AgentState[Any]):
     """As in langchain's middleware: what a human put in the place of a call, by the call's id."""
     ask_first: NotRequired[Annotated[list[str], OmitFromInput]]
     """The tools that ask in this run, fixed when it began; a resume cannot change them."""
+    ask_first_seal: NotRequired[Annotated[str, OmitFromInput]]
+    """Without it `ask_first` is a client's, and every tool asks."""
+    approved_calls: NotRequired[Annotated[dict[str, Any], OmitFromInput]]
+    """What a human approved of the newest message's calls, by the call's id: `{"type", "by", "user", "seal"}`."""
 
 
 class ApprovalsMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
@@ -44,6 +62,8 @@ class ApprovalsMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         tools: the agent's; only these can ask.
         ask_first: names of tools that ask in every run; a run may add to them.
         allowed: what may be decided about a tool, where not everything may.
+        seals: makes approvals unforgeable; default seals that only this process knows: in another one that
+            goes on with the thread, every tool asks and nothing counts as approved.
 
     Raises:
         InputError: `ask_first` names no tool of the agent.
@@ -57,14 +77,16 @@ class ApprovalsMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         *,
         ask_first: Sequence[str] = (),
         allowed: Mapping[str, Sequence[Decision]] | None = None,
+        seals: Seals | None = None,
     ) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._ask_first = self._known(ask_first)
+        self._seals = seals or Seals()
         allowed = allowed or {}
         super().__init__(
             {
                 name: InterruptOnConfig(
-                    allowed_decisions=list(allowed.get(name, DECISIONS)), description=_described, when=_asks
+                    allowed_decisions=list(allowed.get(name, DECISIONS)), description=_described
                 )
                 for name in self._tools
             }
@@ -78,31 +100,72 @@ class ApprovalsMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
     async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any]:
         """Fix which tools ask in this run."""
         more = self._known(getattr(runtime.context, "ask_first", None) or ())
-        return {"ask_first": sorted(self._ask_first | more)}
+        asking = sorted(self._ask_first | more)
+        seal = await self._seals.seal(_ASK_FIRST, owner_of(runtime).thread, asking)
+        return {"ask_first": asking, "ask_first_seal": seal}
 
     def after_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Refuse: the tools are asynchronous, and so is this agent."""
+        raise NotImplementedError("this agent runs asynchronously: use ainvoke or astream")
+
+    async def aafter_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Ask about the message's calls that ask first, and carry out what was decided."""
         message = next((one for one in reversed(state["messages"]) if isinstance(one, AIMessage)), None)
-        asked = self._asked(message, state, runtime) if message else []
+        asking = await self._asking(state, runtime)
+        asked = self._asked(message, asking) if message else []
         if not asked or message is None:
-            return {_EDITED: {}} if state.get(_EDITED) else None
+            return {_EDITED: {}, _APPROVED: {}} if state.get(_EDITED) or state.get(_APPROVED) else None
         decisions = _answer(self._question(asked, state, runtime), asked)
-        answers, edited = [], {}
+        answers, edited, approved = [], {}, {}
         for one, decision in zip(asked, decisions, strict=True):
             _, answer = self._process_decision(decision, one.call, self.interrupt_on[one.call["name"]])
             if answer:
                 answers.append(answer)
-            elif decision["type"] == "edit":
-                edited[one.call["id"]] = decision["edited_action"]
+                continue
+            action: Mapping[str, Any] = one.call
+            if decision["type"] == "edit":
+                action = edited[one.call["id"]] = decision["edited_action"]
+            seal = await self._seals.seal(_CALL, *_facts(one.call["id"], action, runtime))
+            approved[one.call["id"]] = {"type": decision["type"], **answered_by(runtime), "seal": seal}
         # The message keeps the model's own calls; an edited one is put in its place when it runs.
-        return {"messages": answers, _EDITED: edited}
+        return {"messages": answers, _EDITED: edited, _APPROVED: approved}
 
-    def _asked(self, message: AIMessage, state: Any, runtime: Runtime[Any]) -> list[Asked]:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: Any) -> ToolMessage | Command[Any]:
+        """Run the call, as it was edited; one that asks first only if a human approved exactly this one."""
+        if not await self._permitted(request):
+            call = request.tool_call
+            return ToolMessage(NOT_APPROVED, tool_call_id=call["id"], name=call["name"], status="error")
+        result: ToolMessage | Command[Any] = await super().awrap_tool_call(request, handler)
+        return result
+
+    async def _permitted(self, request: ToolCallRequest) -> bool:
+        call, edits = request.tool_call, request.state.get(_EDITED) or {}
+        if not isinstance(edits, Mapping):
+            return False
+        edited = edits.get(call["id"])
+        if edited is None and call["name"] not in await self._asking(request.state, request.runtime):
+            return True
+        action = call if edited is None else edited
+        approvals = request.state.get(_APPROVED)
+        approval = approvals.get(call["id"]) if isinstance(approvals, Mapping) else None
+        if not isinstance(action, Mapping) or not isinstance(approval, Mapping):
+            return False
+        return await self._seals.holds(
+            approval.get("seal"), _CALL, *_facts(call["id"], action, request.runtime)
+        )
+
+    async def _asking(self, state: Any, runtime: Any) -> set[str]:
+        """Return the tools that ask: the deployment's in any case, and those of the run."""
+        said, seal = state.get("ask_first"), state.get("ask_first_seal")
+        if await self._seals.holds(seal, _ASK_FIRST, owner_of(runtime).thread, said):
+            return self._ask_first | set(said)
+        return set(self._tools)
+
+    def _asked(self, message: AIMessage, asking: Collection[str]) -> list[Asked]:
         return [
-            Asked(call, self._tools[call["name"]], config["allowed_decisions"])
+            Asked(call, self._tools[call["name"]], self.interrupt_on[call["name"]]["allowed_decisions"])
             for call in message.tool_calls
-            if (config := self.interrupt_on.get(call["name"]))
-            and self._should_interrupt(call, config, state, runtime)
+            if call["name"] in asking and call["name"] in self._tools
         ]
 
     def _question(self, asked: Sequence[Asked], state: Any, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -112,6 +175,17 @@ class ApprovalsMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         ]
         shown = HITLRequest(action_requests=[a for a, _ in pairs], review_configs=[c for _, c in pairs])
         return for_inboxes({**shown, "actions_hash": digest(shown["action_requests"])})
+
+
+def _facts(call_id: str | None, action: Mapping[str, Any], runtime: Any) -> tuple[str, dict[str, Any]]:
+    """Return what an approval is sealed for: the thread, and the call with the run it may run in."""
+    owner = owner_of(runtime)
+    return owner.thread, {
+        "run": owner.run,
+        "id": call_id,
+        "name": action.get("name"),
+        "args": action.get("args"),
+    }
 
 
 def _answer(question: dict[str, Any], asked: Sequence[Asked]) -> list[Any]:
@@ -131,10 +205,6 @@ def _answer(question: dict[str, Any], asked: Sequence[Asked]) -> list[Any]:
         ) from None
     decisions: list[Any] = answer.model_dump(exclude_unset=True)["decisions"]
     return decisions
-
-
-def _asks(request: ToolCallRequest) -> bool:
-    return request.tool_call["name"] in request.state.get("ask_first", ())
 
 
 def _described(tool_call: ToolCall, state: Any, runtime: Any) -> str:

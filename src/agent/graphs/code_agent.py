@@ -27,7 +27,7 @@ from agent.summaries import summaries
 from agent.tools import Limits, background_tools, file_tools, python_tool, shell_tool
 from agent.tools.events import ToolEventsMiddleware
 from agent.tools.retries import LookingRetries
-from agent.wiring import sandbox_manager
+from agent.wiring import deployment_seals, sandbox_manager
 
 
 def code_agent(
@@ -85,7 +85,7 @@ def _approvals(tools: Sequence[BaseTool], settings: Settings) -> ApprovalsMiddle
             f"ASK_FIRST={settings.ask_first_tools!r} cannot be used: there is no tool {unknown[0]!r}; "
             f"there are: {', '.join(names)}"
         )
-    return ApprovalsMiddleware(tools, ask_first=settings.ask_first)
+    return ApprovalsMiddleware(tools, ask_first=settings.ask_first, seals=deployment_seals(settings))
 
 
 graph = code_agent(Settings.from_env())

@@ -1,9 +1,10 @@
 """Acquire and release: which sandbox a run works in, and who ends it.
 
 `lifecycle.py` decides what is to be done; this module does it. State holds the sandbox's id, never the
-handle: what is held here is a cache, lost at any time without harm. An id from state is not trusted: before a
-connect and before a kill the sandbox's own metadata must name this deployment and thread, unless this very
-run made or checked it.
+handle: what is held here is a cache, lost at any time without harm. Nothing from state is trusted, since every
+client of a thread can write it: before a connect and before a kill the sandbox's own metadata must name this
+deployment and thread, unless this very run made or checked it, and a run's policy counts as far as the
+deployment's allows.
 """
 
 import functools
@@ -114,7 +115,7 @@ class SandboxManager:
         held = run.held.get(sandbox_id)
         if held is not None and not held.gone:
             return Acquired(held, "cached")
-        step = Step(owner, policy or self.policy, run, sandbox_id, setup)
+        step = Step(owner, self._allowed(policy), run, sandbox_id, setup)
         needed = Event.NEEDED_AGAIN if again or owner.retried else Event.NEEDED
         key = f"{owner.run} {owner.thread} {sandbox_id}"
         return await self._flights.share(key, lambda: self._acquire(step, needed))
@@ -136,7 +137,7 @@ class SandboxManager:
         Returns:
             The id that belongs into state: empty where the sandbox was ended.
         """
-        policy = policy or self.policy
+        policy = self._allowed(policy)
         step = Step(owner, policy, self._runs.of(owner.run), sandbox_id)
         step.run.life = seen(step.run.life, sandbox_id, live=sandbox_id in step.run.held)
         await self._go(step, Event.FINISHED if policy.keep == "run" else Event.TURN_ENDED)
@@ -180,8 +181,11 @@ class SandboxManager:
 
     async def setup_done(self, acquired: Acquired, policy: SandboxPolicy | None = None) -> None:
         """Cut the internet that a sandbox had for its set-up."""
-        if (policy or self.policy).internet == "setup":
+        if self._allowed(policy).internet == "setup":
             await self._retries.answered(lambda: self._provider.cut_internet(acquired.sandbox_id))
+
+    def _allowed(self, policy: SandboxPolicy | None) -> SandboxPolicy:
+        return (policy or self.policy).met_with(self.policy)
 
     async def is_gone(self, acquired: Acquired, exc: Exception) -> bool:
         """Whether an exception that a tool raised means that the sandbox is gone.

@@ -7,12 +7,11 @@ what was agreed when the run began.
 import contextlib
 import ipaddress
 import re
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from agent.errors import InputError
+from agent.errors import InputError, problems
 
 MAX_LEASE_S = 86_400
 """E2B's longest lifetime of a sandbox (pro accounts; one hour on the hobby plan)."""
@@ -41,9 +40,7 @@ _HOST_NAME = re.compile(r"(\*\.)?([a-z0-9_-]{1,63}\.)*(?=[a-z0-9-]*[a-z])[a-z0-9
 HostRule = Annotated[str, AfterValidator(host_rule)]
 Internet = Literal["off", "setup", "on"] | Annotated[list[HostRule], Field(min_length=1, max_length=100)]
 
-EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-
-_WIDTH = {"off": 0, "setup": 1, "on": 3}
+EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
 
 
 class SandboxPolicy(BaseModel):
@@ -51,7 +48,7 @@ class SandboxPolicy(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    template: str = "code-interpreter-v1"
+    template: Annotated[str, Field(min_length=1, max_length=200)] = "code-interpreter-v1"
     keep: Keep = "run"
     """`run`: ended when the run ends. `thread`: paused, with files and variables for the next turn."""
     start: Start = "eager"
@@ -93,7 +90,7 @@ class SandboxPolicy(BaseModel):
         except ValidationError as exc:
             lines = (f"context: {error['loc'][0]}: {error['msg']}" for error in exc.errors())
             raise InputError("\n".join(lines)) from exc
-        if not varied._within(self.internet):
+        if _met(varied.internet, self.internet) != varied.internet:
             asked, allowed = varied.internet, self.internet
             raise InputError(f"context: internet={asked!r} is more than this deployment allows ({allowed!r})")
         if more := sorted(set(varied.envs) - set(self.envs)):
@@ -103,16 +100,44 @@ class SandboxPolicy(BaseModel):
             )
         return varied
 
-    def _within(self, allowed: Internet) -> bool:
-        if isinstance(self.internet, list) and isinstance(allowed, list):
-            return set(self.internet) <= set(allowed)
-        return _width(self.internet) <= _width(allowed)
+    def met_with(self, deployment: Self) -> Self:
+        """Return the policy with no more of the internet and of the variables than a deployment gives.
+
+        A run's policy comes from state, which every client of the thread can write, and which may be older
+        than the deployment's settings.
+        """
+        if self is deployment:
+            return self
+        envs = [name for name in self.envs if name in deployment.envs]
+        return self.model_copy(update={"internet": _met(self.internet, deployment.internet), "envs": envs})
 
     @classmethod
-    def from_state(cls, data: Mapping[str, Any] | None) -> Self | None:
-        """Return the policy that state holds, if it does."""
-        return cls.model_validate(data) if data else None
+    def from_state(cls, data: object) -> Self | None:
+        """Return the policy that state holds, if it does; what it may do is another question (`met_with`).
+
+        Raises:
+            InputError: state holds something else; clients can write it.
+        """
+        if not data:
+            return None
+        try:
+            return cls.model_validate(data)
+        except ValidationError as exc:
+            raise InputError(
+                f"the thread's state holds no usable sandbox_policy ({problems(exc, 'sandbox_policy')}); it is "
+                "written when a run begins: send the thread new input"
+            ) from None
 
 
-def _width(internet: Internet) -> int:
-    return 2 if isinstance(internet, list) else _WIDTH[internet]
+def _met(asked: Internet, allowed: Internet) -> Internet:
+    """Return as much of what is asked as is allowed.
+
+    `setup` opens all of the internet for a while, and a list some of it for long: neither contains the other.
+    """
+    if isinstance(asked, list) and isinstance(allowed, list):
+        return [host for host in asked if host in allowed] or "off"
+    if "off" in (asked, allowed):
+        return "off"
+    if allowed == "on" or asked == allowed:
+        return asked
+    return allowed if asked == "on" else "off"

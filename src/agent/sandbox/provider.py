@@ -283,8 +283,8 @@ class Provider(Protocol):
             SandboxGoneError: there is no such sandbox.
         """
 
-    async def cut_internet(self, sandbox_id: str) -> None:
-        """Take the internet from a running sandbox."""
+    async def cut_internet(self, sandbox_id: str, *, except_for: Sequence[str] = ()) -> None:
+        """Take the internet from a running sandbox, but for these hosts."""
 
     def meaning(self, exc: Exception) -> SandboxError:
         """Say which of our errors an exception of the service's SDK is, for tools that use the SDK itself."""

@@ -1,9 +1,10 @@
 """What one acquire or release asks of the sandbox service; each answer is an event of the lifecycle."""
 
+import hashlib
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from agent.errors import (
@@ -21,6 +22,9 @@ from agent.sandbox.runs import Run, Runs
 
 logger = logging.getLogger(__name__)
 
+INTERNET = "internet"
+"""The metadata that says what of the internet a sandbox was made with."""
+
 
 @dataclass(slots=True)
 class Step:
@@ -31,6 +35,8 @@ class Step:
     run: Run
     sandbox_id: str
     setup: bool = False
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """Of the sandbox that is about to be connected."""
     handle: Handle | None = None
     created: bool = False
     lost: bool = False
@@ -82,6 +88,7 @@ class Requests:
     async def _look(self, step: Step) -> Event:
         info = await self._provider.inspect(step.sandbox_id)
         if step.owner.owns(info.metadata, await self._deployment()):
+            step.metadata = info.metadata
             return Event.SEEN_OURS
         logger.warning(
             "thread %s names sandbox %s of another owner; left alone", step.owner.thread, step.sandbox_id
@@ -92,7 +99,7 @@ class Requests:
         # Of this turn only: an earlier one's may be about to be ended by the clean-up of its run.
         async for info in self._provider.find(step.owner.turn_identity(await self._deployment())):
             if info.sandbox_id not in self._runs.doomed:
-                step.sandbox_id = info.sandbox_id
+                step.sandbox_id, step.metadata = info.sandbox_id, info.metadata
                 return Event.SEEN_OURS
         return Event.NONE_FOUND
 
@@ -106,17 +113,31 @@ class Requests:
                     f"connecting to sandbox {step.sandbox_id} led to {handle.sandbox_id}, which belongs to "
                     "another owner; nothing was done in it"
                 )
+            step.metadata = info.metadata
+        await self._narrow_internet(handle.sandbox_id, step)
         step.handle = handle
         return Event.CONNECTED
 
+    async def _narrow_internet(self, sandbox_id: str, step: Step) -> None:
+        """Take from a sandbox what it was made with of the internet and the run may not have.
+
+        It was made for a set-up command that was cut short, or under other settings.
+        """
+        allowed = step.policy.internet_at_creation(setup=False)
+        had = step.metadata.get(INTERNET, "off")
+        if had != "off" and allowed != "on" and had != _internet_word(allowed):
+            await self._provider.cut_internet(sandbox_id, except_for=() if allowed == "off" else allowed)
+
     async def _create(self, step: Step) -> Event:
         owner, policy = step.owner, step.policy
+        internet = policy.internet_at_creation(setup=step.setup)
+        about = {"keep": policy.keep, INTERNET: _internet_word(internet)}
         spec = SandboxSpec(
             template=policy.template,
             lease_s=policy.lease_s,
-            metadata=owner.metadata(await self._deployment()) | {"keep": policy.keep},
+            metadata=owner.metadata(await self._deployment()) | about,
             idempotency_key=_key(owner, step.run.made_by_task[owner.task]),
-            internet=policy.internet_at_creation(setup=step.setup),
+            internet=internet,
         )
         step.handle = await self._provider.create(spec)
         step.created = True
@@ -158,6 +179,13 @@ class Requests:
             error,
             sandbox_id,
         )
+
+
+def _internet_word(internet: str | Sequence[str]) -> str:
+    """Return what a sandbox's metadata say of the internet it was made with: off, on, or a digest of hosts."""
+    if isinstance(internet, str):
+        return internet
+    return f"hosts-{hashlib.sha256(','.join(internet).encode()).hexdigest()[:16]}"
 
 
 def _key(owner: Owner, ordinal: int) -> str:

@@ -78,10 +78,10 @@ class E2BProvider:
             info = await OwnedSandbox.get_info(sandbox_id, **self._options())
         return _info(info)
 
-    async def cut_internet(self, sandbox_id: str) -> None:
-        """Deny all traffic out of the sandbox; the update replaces what was allowed before."""
+    async def cut_internet(self, sandbox_id: str, *, except_for: Sequence[str] = ()) -> None:
+        """Deny traffic out of the sandbox; the update replaces what was allowed before."""
         with translated():
-            await OwnedSandbox.update_network(sandbox_id, {"deny_out": [ALL_TRAFFIC]}, **self._options())
+            await OwnedSandbox.update_network(sandbox_id, _rules(except_for), **self._options())
 
     def meaning(self, exc: Exception) -> SandboxError:
         """Say which of our errors an exception of the SDK is."""
@@ -115,5 +115,10 @@ def _info(info: E2BInfo) -> SandboxInfo:
 def _network(internet: str | Sequence[str]) -> dict[str, Any]:
     if isinstance(internet, str):
         return {"allow_internet_access": internet == "on"}
+    return {"network": _rules(internet)}
+
+
+def _rules(hosts: Sequence[str]) -> Any:
     # What is allowed wins over what is denied.
-    return {"network": {"allow_out": list(internet), "deny_out": [ALL_TRAFFIC]}}
+    denied = {"deny_out": [ALL_TRAFFIC]}
+    return denied | {"allow_out": list(hosts)} if hosts else denied
