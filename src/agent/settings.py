@@ -11,6 +11,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from agent.errors import InputError, SettingsError
+from agent.repair.limits import PlanApproval
 from agent.sandbox.policy import MAX_LEASE_S, Internet, Keep, Start
 from agent.setting_types import (
     NEVER_PASSED,
@@ -205,6 +206,12 @@ class Settings(BaseModel):
         description="Tools of `agent` whose calls a human approves before they run, separated by commas, "
         "such as run_command,write_file. A run may add to them, never take away.",
     )
+    plan_approval: PlanApproval = Field(
+        "never",
+        alias="PLAN_APPROVAL",
+        description="The least that every run of `plan_execute` has approved. each: every plan; first: its first "
+        "plan; never: a run may do without, if its context says so. Without a word every plan is approved.",
+    )
     public_url: HttpAddress | None = Field(
         None,
         alias="PUBLIC_URL",
@@ -263,7 +270,9 @@ class Settings(BaseModel):
         """
         names = list(names)
         if refused := sorted(NEVER_PASSED.intersection(names) or set(names).difference(self.envs)):
-            raise InputError(f"{refused[0]} is not among the variables that sandboxes are given (SANDBOX_ENVS)")
+            raise InputError(
+                f"{refused[0]} is not among the variables that sandboxes are given (SANDBOX_ENVS)"
+            )
         return {name: os.environ[name] for name in names if name in os.environ}
 
     def secrets_now(self) -> dict[str, str]:

@@ -30,8 +30,8 @@ _APPROVED = "approved_calls"
 _ASK_FIRST, _CALL = "ask_first", "approved call"
 
 NOT_APPROVED = (
-    "error: this call needs a human's approval, and in this run nobody gave it: it was not run. Make the call "
-    "again, and a human is asked."
+    "error: this call needs a human's approval, and in this run nobody gave it: it was not run. Make the "
+    "call again, and a human is asked."
 )
 
 
@@ -45,7 +45,7 @@ class ApprovalsState(AgentState[Any]):
     ask_first_seal: NotRequired[Annotated[str, OmitFromInput]]
     """Without it `ask_first` is a client's, and every tool asks."""
     approved_calls: NotRequired[Annotated[dict[str, Any], OmitFromInput]]
-    """What a human approved of the newest message's calls, by the call's id: `{"type", "by", "user", "seal"}`."""
+    """What a human approved of the newest message's calls: call id → `{"type", "by", "user", "seal"}`."""
 
 
 class ApprovalsMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):

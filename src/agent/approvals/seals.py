@@ -43,7 +43,9 @@ class Seals:
     async def holds(self, seal: object, purpose: str, thread: str, facts: Any) -> bool:
         """Whether these facts were sealed; anything that is no seal does not hold."""
         expected = await self.seal(purpose, thread, facts)
-        return isinstance(seal, str) and hmac.compare_digest(expected.encode(), seal.encode("utf-8", "replace"))
+        return isinstance(seal, str) and hmac.compare_digest(
+            expected.encode(), seal.encode("utf-8", "replace")
+        )
 
 
 def _random_key() -> Key:

@@ -7,6 +7,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from agent.context import Context
+from agent.repair.consent import Consent
 from agent.repair.lasting import seconds_left
 from agent.repair.nodes import FirstAndLast
 from agent.repair.planning import Planning
@@ -15,7 +16,7 @@ from agent.repair.working import Working
 from agent.sandbox.manager import SandboxManager
 from agent.sandbox.watch import RunWatch
 from agent.settings import Settings
-from agent.wiring import sandbox_manager
+from agent.wiring import deployment_seals, sandbox_manager
 
 MAX_VISITS = 300
 """All the tries, rejections and steps that limits allow, with room; the default of 25 ends a long plan."""
@@ -59,8 +60,9 @@ def repair_graph(
         manager: where sandboxes come from.
         checkpointer: keeps state between runs; a LangGraph server brings its own.
     """
-    ends, planning = FirstAndLast(settings, manager), Planning(settings, manager)
-    working = Working(settings, manager)
+    consent = Consent(deployment_seals(settings), settings.plan_approval)
+    ends, planning = FirstAndLast(settings, manager, consent), Planning(settings, manager, consent)
+    working = Working(settings, manager, consent)
     return (
         StateGraph(RepairState, context_schema=Context, input_schema=RepairInput)
         .add_node("bootstrap", ends.bootstrap)

@@ -7,8 +7,16 @@ from pydantic import BaseModel, ConfigDict, Field
 PlanApproval = Literal["each", "first", "never"]
 """`each`: every plan is shown to a human first. `first`: only the first. `never`: none."""
 
+STRICTNESS: tuple[PlanApproval, ...] = ("never", "first", "each")
+"""From the loosest to the strictest."""
+
 MAX_REJECTIONS = 5
 """Plans that a human turns down in words; then the run ends, rather than guess for ever."""
+
+
+def strictest(*approvals: PlanApproval) -> PlanApproval:
+    """Return the one that asks most often."""
+    return max(approvals, key=STRICTNESS.index)
 
 
 class Limits(BaseModel):

@@ -14,10 +14,11 @@ from agent.context import Context
 from agent.models import chat_model
 from agent.repair import outcome, record
 from agent.repair.baseline import Baseline, Sent, Uploaded
+from agent.repair.consent import Consent
 from agent.repair.lasting import NAME, lasting, progress, task_of
 from agent.repair.preparing import Preparing
 from agent.repair.request import checked
-from agent.repair.state import RepairState
+from agent.repair.state import RepairState, checked_state
 from agent.repair.testing import policy_of, test
 from agent.repair.workspace import Workspace
 from agent.sandbox.manager import SandboxManager
@@ -44,12 +45,14 @@ class Nodes:
     Args:
         settings: limits and the default model.
         manager: where the thread's sandbox comes from.
+        consent: when a human is asked, and what was decided.
     """
 
-    def __init__(self, settings: Settings, manager: SandboxManager) -> None:
+    def __init__(self, settings: Settings, manager: SandboxManager, consent: Consent) -> None:
         self.settings = settings
         self.manager = manager
         self.preparing = Preparing(manager)
+        self.consent = consent
 
     def model(self, runtime: Runtime[Context]) -> BaseChatModel:
         """Return the run's chat model."""
@@ -68,9 +71,9 @@ class FirstAndLast(Nodes):
         self.model(runtime)
         fresh |= {
             "sandbox_policy": self.manager.policy.varied(context).model_dump(),
-            "plan_approval": context.plan_approval or "each",
             "prepared": task_of(runtime),
         }
+        fresh |= await self.consent.begin(runtime, fresh["prepared"])
         state = {**state, **fresh}  # type: ignore[typeddict-item]
         progress(runtime, state, "bootstrap", "Preparing the project in a sandbox.")
         self.manager.begin(owner_of(runtime, NAME))
@@ -98,6 +101,7 @@ class FirstAndLast(Nodes):
 
     async def summarize(self, state: RepairState, runtime: Runtime[Context]) -> Update:
         """End the sandbox and say what came of it."""
+        checked_state(state)
         words = outcome.summary(state)
         progress(runtime, state, "summarize", words.splitlines()[0])
         kept = ""

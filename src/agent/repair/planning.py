@@ -6,6 +6,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.runtime import Runtime
 
+from agent.approvals.decisions import answered_by
 from agent.context import Context
 from agent.repair.approval import Approve, Edit, decided, question
 from agent.repair.lasting import lasting, progress, seconds_left, steps_left
@@ -17,7 +18,7 @@ from agent.repair.preparing import Ready
 from agent.repair.prompts import plan_request, rejection_story, story
 from agent.repair.report import TestReport
 from agent.repair.showing import texts_to_show
-from agent.repair.state import RepairState
+from agent.repair.state import RepairState, checked_state
 
 
 class Planning(Nodes):
@@ -26,6 +27,7 @@ class Planning(Nodes):
     @lasting
     async def plan(self, state: RepairState, runtime: Runtime[Context]) -> Update:
         """Ask the model for a plan."""
+        checked_state(state)
         progress(runtime, state, "plan", "Planning the repair.")
         left_s, steps = seconds_left(state), steps_left(state)
         if left_s <= 0 or steps <= 0:
@@ -69,21 +71,25 @@ class Planning(Nodes):
 
     async def approve(self, state: RepairState, runtime: Runtime[Context]) -> Update:
         """Wait for a human, unless the policy asks for none; only a decision on this very plan counts."""
+        checked_state(state)
         plan = Plan.model_validate(state["plan"])
         made: dict[str, Any] = {"iteration": state["iteration"], "plan_hash": plan.hash()}
-        if not _asks(state):
-            return {"decisions": [*state["decisions"], made | {"type": "approve", "by": "policy"}]}
+        if not await self.consent.asks(state, runtime):
+            made |= {"type": "approve", "by": "policy"}
+            return {"decisions": await self.consent.record(made, state, runtime)}
         value = question(plan, state["iteration"], state["rejections"])
         decision = decided(value, lambda edited: edited.problems(state["protect"], steps_left(state)))
-        made |= {"type": decision.type, "by": "human"}
+        made |= {"type": decision.type, **answered_by(runtime)}
         if isinstance(decision, Approve):
-            return {"decisions": [*state["decisions"], made]}
+            return {"decisions": await self.consent.record(made, state, runtime)}
         if isinstance(decision, Edit):
-            return _edited(state, decision.edited_action.args, made)
+            made["plan_hash"] = decision.edited_action.args.hash()
+            decisions = await self.consent.record(made, state, runtime)
+            return _edited(plan, decision.edited_action.args) | {"decisions": decisions}
         words = decision.message.strip()
         rejections = state["rejections"] + 1
         update: Update = {
-            "decisions": [*state["decisions"], made | {"message": words}],
+            "decisions": await self.consent.record(made | {"message": words}, state, runtime),
             "rejections": rejections,
             "story": story(state["story"], rejection_story(plan)),
             "messages": [_human(f"Plan turned down{f': {words}' if words else '.'}")],
@@ -92,19 +98,12 @@ class Planning(Nodes):
         return update | ({"status": "rejected"} if stops else {})
 
 
-def _asks(state: RepairState) -> bool:
-    approval = state["plan_approval"]
-    before = any(made["type"] in {"approve", "edit"} for made in state["decisions"])
-    return approval == "each" or (approval == "first" and not before)
-
-
-def _edited(state: RepairState, plan: Plan, made: dict[str, Any]) -> Update:
+def _edited(shown: Plan, plan: Plan) -> Update:
     """Take the human's plan in place of the one that was shown."""
-    changed = plan.hash() != made["plan_hash"]
+    changed = plan.hash() != shown.hash()
     return {
         "plan": plan.model_dump(),
         "edited": changed,
-        "decisions": [*state["decisions"], made | {"plan_hash": plan.hash()}],
         "messages": [_human(f"Plan as edited: {plan.as_markdown()}")] if changed else [],
     }
 

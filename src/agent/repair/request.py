@@ -27,32 +27,49 @@ def checked(state: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InputError: something in it cannot be worked with; says what and why.
     """
+    checked_request(state)
     archive = state.get("archive") or None
     project = state.get("project")
     if project or not archive:
-        checked_project(project)
         archive = None
     elif not state.get("sandbox_id"):
         raise InputError(NO_ARCHIVE)
-    for name in ("test_command", "setup_command", "goal", "workdir"):
-        _checked_words(name, state.get(name))
-    workdir = state.get("workdir") or ""
-    workdir = workdir if workdir.startswith("/") else workdir.removeprefix("./").rstrip("/")
-    workdir = "" if workdir == "." else workdir
-    if workdir and (problem := path_problem(workdir)):
-        raise InputError(f"`workdir`: {problem}")
-    if workdir and project and not any(path.startswith(f"{workdir}/") for path in project):
-        raise InputError(f"`workdir` is {workdir!r}, and `project` has no such folder")
     return {
         "project": {} if archive else project,
         "archive": archive,
         "test_command": (state.get("test_command") or "").strip() or DEFAULT_TEST_COMMAND,
         "setup_command": (state.get("setup_command") or "").strip(),
         "goal": state.get("goal") or _said(state),
-        "workdir": workdir,
+        "workdir": _folder(state.get("workdir")),
         "protect": _globs(state.get("protect")),
         "limits": _limits(state.get("limits")),
     }
+
+
+def checked_request(state: Mapping[str, Any]) -> None:
+    """Check what a client asks for, as it came or as state holds it by now.
+
+    Raises:
+        InputError: something in it cannot be worked with; says what and why.
+    """
+    project = state.get("project")
+    if project or not state.get("archive"):
+        checked_project(project)
+    for name in ("test_command", "setup_command", "goal", "workdir"):
+        _checked_words(name, state.get(name))
+    workdir = _folder(state.get("workdir"))
+    if workdir and (problem := path_problem(workdir)):
+        raise InputError(f"`workdir`: {problem}")
+    if workdir and project and not any(path.startswith(f"{workdir}/") for path in project):
+        raise InputError(f"`workdir` is {workdir!r}, and `project` has no such folder")
+    _globs(state.get("protect"))
+    _limits(state.get("limits"))
+
+
+def _folder(workdir: str | None) -> str:
+    workdir = workdir or ""
+    workdir = workdir if workdir.startswith("/") else workdir.removeprefix("./").rstrip("/")
+    return "" if workdir == "." else workdir
 
 
 def checked_project(project: object) -> dict[str, str]:

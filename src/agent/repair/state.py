@@ -1,14 +1,26 @@
-"""The state of plan_execute: plain data, small enough to be written at every step."""
+"""The state of plan_execute: plain data, small enough to be written at every step.
 
-from typing import Annotated, Any, Literal
+Every client of a thread can write every key, so that what a node reads is input: `checked_state` says whether
+it can be worked with. What only the graph may say, such as an approval, is sealed (`consent.py`).
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Required, get_type_hints
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 # Python 3.11 needs this one: pydantic reads it for the schemas that the server shows.
 from typing_extensions import TypedDict
 
+from agent.errors import InputError, problems
+from agent.repair.limits import PlanApproval
+from agent.repair.plan import Plan
+from agent.repair.report import TestReport
+from agent.repair.request import checked_request
 from agent.sandbox.middleware import SandboxId
+from agent.sandbox.policy import SandboxPolicy
 
 Status = Literal["passed", "already_green", "failed", "rejected", "setup_failed", "no_progress", "budget"]
 
@@ -44,14 +56,53 @@ class StepReport(TypedDict):
     """What it changed, clipped; the whole is in the state's `diff`."""
 
 
+class Decision(TypedDict, total=False):
+    """What was decided of a plan."""
+
+    iteration: int
+    plan_hash: str
+    """Of the plan that is carried out with it."""
+    type: Required[Literal["approve", "edit", "reject"]]
+    by: Literal["human", "policy"]
+    user: str
+    """Who, where the server has authentication."""
+    message: str
+    seal: str
+    """Shows that the graph wrote the decision."""
+
+
+def _usable(model: Any) -> AfterValidator:
+    """Return the check that a map is one of these; the map itself stays as it is."""
+    adapter: TypeAdapter[Any] = TypeAdapter(model)
+
+    def check(data: dict[str, Any]) -> dict[str, Any]:
+        if data:
+            adapter.validate_python(data)
+        return data
+
+    return AfterValidator(check)
+
+
+def _path(path: str) -> str:
+    if "\0" in path or {"", ".", ".."} & set(path.split("/")):
+        raise ValueError(f"{path[:100]!r} is no path within the project")
+    return path
+
+
+Path = Annotated[str, AfterValidator(_path)]
+Count = Annotated[int, Field(ge=0, le=10_000)]
+
+
 class RepairState(RepairInput, total=False):
     """All that the graph knows between steps."""
 
     sandbox_id: SandboxId
-    sandbox_policy: dict[str, Any]
+    sandbox_policy: Annotated[dict[str, Any], _usable(SandboxPolicy)]
     """How the sandbox is kept, as the run began; a resume cannot change it."""
-    plan_approval: str
+    plan_approval: PlanApproval
     """When a human is asked, as the run began; a resume cannot change it."""
+    plan_approval_seal: str
+    """Without it `plan_approval` is a client's, and each plan is asked about."""
     archive: dict[str, Any] | None
     """The uploaded project, which lies in the sandbox: `{"sha256", "size_bytes"}`."""
     prepared: str
@@ -60,23 +111,23 @@ class RepairState(RepairInput, total=False):
     """For an archive: digest of the list of what it held."""
     clock: str
     """The sandbox's time when it was prepared: what is written outside the project later shows by it."""
-    spent_s: float
+    spent_s: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     """Working time so far."""
-    iteration: int
+    iteration: Annotated[Count, Field(ge=1)]
     """Which try this is, from 1."""
-    rejections: int
-    done: int
+    rejections: Count
+    done: Count
     """Steps carried out, over all tries."""
-    plan: dict[str, Any]
+    plan: Annotated[dict[str, Any], _usable(Plan)]
     edited: bool
     """Whether the plan is a human's edit of the model's."""
-    step: int
+    step: Count
     """How many steps of the current plan are done."""
     steps: list[StepReport]
     """What came of each step of the current plan."""
-    changes: dict[str, str | None]
+    changes: dict[Path, str | None]
     """Files that differ from the input by now: path → new text, None for a deleted one."""
-    executable: dict[str, bool]
+    executable: dict[Path, bool]
     """Of the changed files, those that are executable, or are no longer."""
     left_out: dict[str, str]
     """Changed files that no patch can hold, with the reason."""
@@ -84,14 +135,14 @@ class RepairState(RepairInput, total=False):
     """Files that the set-up and the first test run left behind; no part of the repair."""
     setup_changed: dict[str, str]
     """Files of the project that the set-up changed, with the digest it gave them; no part of the repair."""
-    tests_before: dict[str, Any]
-    tests_after: dict[str, Any] | None
+    tests_before: Annotated[dict[str, Any], _usable(TestReport)]
+    tests_after: Annotated[dict[str, Any], _usable(TestReport)] | None
     """TestReport as plain data, at the baseline and at the last verification."""
     outcomes: dict[str, str]
     """What the tests showed of each state of the files: its digest → the failures' digest, or `green`."""
     story: str
     """What earlier plans did and what was said of them, for the next one."""
-    decisions: list[dict[str, Any]]
+    decisions: list[Decision]
     """What was decided of each plan, and by whom."""
     changed_tests: list[str]
     """Protected files the agent changed; they were restored before the tests ran."""
@@ -103,3 +154,36 @@ class RepairState(RepairInput, total=False):
     diff: str
     """The changes to the project, a unified diff that `git apply` takes."""
     summary: str
+
+
+_CHECKS: dict[str, TypeAdapter[Any]] = {
+    name: TypeAdapter(hint)
+    for name, hint in get_type_hints(RepairState, include_extras=True).items()
+    if name != "messages"
+}
+
+
+_NEEDED = frozenset(_CHECKS) - {"sandbox_id", "plan_approval_seal", "archive", "baseline"}
+"""What bootstrap writes; a client can send a run past it."""
+
+
+def checked_state(state: Mapping[str, Any]) -> None:
+    """Check that the keys of a state which are there are what this graph would have written.
+
+    Raises:
+        InputError: a client wrote something else; says which key and why.
+    """
+    if missing := sorted(_NEEDED - state.keys()):
+        raise InputError(
+            f"this thread has no repair to go on with: its state holds no `{missing[0]}`. A repair begins with "
+            "an input that holds the `project`"
+        )
+    for name in _CHECKS.keys() & state.keys():
+        try:
+            _CHECKS[name].validate_python(state[name], strict=True)
+        except ValidationError as exc:
+            raise InputError(
+                f"the thread's state holds no usable `{name}` ({problems(exc, name)[:500]}). It was changed from "
+                "outside; a new input begins a new repair"
+            ) from None
+    checked_request(state)

@@ -7,6 +7,7 @@ from langgraph.runtime import Runtime
 
 from agent.context import Context
 from agent.repair import outcome, record
+from agent.repair.consent import Consent
 from agent.repair.diff import news
 from agent.repair.executor import Executor
 from agent.repair.lasting import lasting, progress, seconds_left, steps_left, task_of
@@ -15,7 +16,7 @@ from agent.repair.plan import Plan
 from agent.repair.preparing import Ready
 from agent.repair.prompts import attempt_story, story
 from agent.repair.report import TestReport
-from agent.repair.state import RepairState, StepReport
+from agent.repair.state import RepairState, StepReport, checked_state
 from agent.repair.testing import test
 from agent.repair.tree import differing, ignored, matches, printable
 from agent.repair.workspace import Marker
@@ -31,8 +32,8 @@ MAX_NAMED = 200
 class Working(Nodes):
     """Carries out, and verifies."""
 
-    def __init__(self, settings: Settings, manager: SandboxManager) -> None:
-        super().__init__(settings, manager)
+    def __init__(self, settings: Settings, manager: SandboxManager, consent: Consent) -> None:
+        super().__init__(settings, manager, consent)
         self._executor = Executor(settings, manager.secrets)
 
     @lasting
@@ -42,8 +43,11 @@ class Working(Nodes):
         A step that a crashed visit had finished is not repeated; one that was cut short starts anew, from the
         files as the step before it left them.
         """
-        plan = Plan.model_validate(state["plan"])
+        checked_state(state)
+        plan = await self.consent.approved(state, runtime)
         index = state["step"]
+        if index >= len(plan.steps):
+            return {}  # sent here by a client: the plan is carried out, and is verified next
         progress(runtime, state, "execute", plan.steps[index].change)
         ready = await self.preparing.ready(state, runtime)
         told = ready.marker.report
@@ -83,6 +87,8 @@ class Working(Nodes):
     @lasting
     async def verify(self, state: RepairState, runtime: Runtime[Context]) -> Update:
         """Put the protected files back, run the tests, and let the exit code decide."""
+        checked_state(state)
+        await self.consent.approved(state, runtime)
         progress(runtime, state, "verify", "Running the tests.")
         ready = await self.preparing.ready(state, runtime)
         await record.settle(ready.work, ready.baseline, state)
