@@ -73,7 +73,8 @@ class Context:
         default=None,
         title="Approval of plans",
         description="each: a human approves every plan of plan_execute. first: only the first. never: none; "
-        "never less than the deployment asks. Empty means each. Fixed when a run begins: a resume cannot change it.",
+        "no less than the deployment asks. Empty means each. Fixed when a run begins: a resume cannot change "
+        "it.",
     )
     sandbox: SkipJsonSchema[Any] = Field(default=None, repr=False)
     """The live sandbox, an `e2b_code_interpreter.AsyncSandbox`.

@@ -2,7 +2,7 @@
 
 Every client of a thread can write every key of its state (`Command(update=…)`, `goto`, `update_state`, a
 forked checkpoint). What must not be theirs to write, such as a human's approval, carries a seal: a MAC over
-the thread and the facts. Whoever changes a fact, forges one or carries it into another thread breaks the seal.
+the thread and the facts. A fact that was changed, forged or carried into another thread has none that holds.
 What a seal cannot tell is that the same facts held earlier in the same thread.
 """
 

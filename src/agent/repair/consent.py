@@ -1,8 +1,8 @@
 """Consent to plans: when a human is asked, what was decided, and whether a client made it up.
 
-The rule a run began with and each decision stand in state, which every client of the thread can write. So both
-are sealed, and both are checked where they are used: a rule without its seal asks for each plan, and a plan
-without the seal of a decision on exactly this plan, for exactly this request, is not carried out.
+The rule a run began with and each decision stand in state, which every client of the thread can write. So
+both are sealed, and both are checked where they are used: a rule without its seal asks for each plan, and a
+plan without the seal of a decision on exactly this plan, for exactly this request, is not carried out.
 """
 
 import hashlib
@@ -30,8 +30,8 @@ _AGREED = (
 """What a plan is a plan for: a decision does not count for another project, command or rule."""
 
 NOT_APPROVED = (
-    "this plan was not approved: state holds no decision on it that this graph made, or what it was decided for "
-    "was changed since. Nothing of it was carried out. To have it asked again send the thread "
+    "this plan was not approved: state holds no decision on it that this graph made, or what it was decided "
+    "for was changed since. Nothing was carried out now. To have it asked again send the thread "
     'command={"goto": "approve"}; a new input begins a new repair. Where several processes serve one '
     "deployment, ARTIFACT_KEY must be the same in all."
 )
@@ -62,7 +62,8 @@ class Consent:
         wanted: PlanApproval = (runtime.context and runtime.context.plan_approval) or "each"
         if strictest(wanted, self._least) != wanted:
             raise InputError(
-                f"context: plan_approval={wanted!r} asks less than this deployment does (PLAN_APPROVAL={self._least})"
+                f"context: plan_approval={wanted!r} asks less than this deployment does "
+                f"(PLAN_APPROVAL={self._least})"
             )
         seal = await self._seals.seal(_RULE, owner_of(runtime, NAME).thread, [prepared, wanted])
         return {"plan_approval": wanted, "plan_approval_seal": seal}

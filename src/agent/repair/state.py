@@ -175,15 +175,15 @@ def checked_state(state: Mapping[str, Any]) -> None:
     """
     if missing := sorted(_NEEDED - state.keys()):
         raise InputError(
-            f"this thread has no repair to go on with: its state holds no `{missing[0]}`. A repair begins with "
-            "an input that holds the `project`"
+            f"this thread has no repair to go on with: its state holds no `{missing[0]}`. A repair begins "
+            "with an input that holds the `project`"
         )
     for name in _CHECKS.keys() & state.keys():
         try:
             _CHECKS[name].validate_python(state[name], strict=True)
         except ValidationError as exc:
             raise InputError(
-                f"the thread's state holds no usable `{name}` ({problems(exc, name)[:500]}). It was changed from "
-                "outside; a new input begins a new repair"
+                f"the thread's state holds no usable `{name}` ({problems(exc, name)[:500]}). It was changed "
+                "from outside; a new input begins a new repair"
             ) from None
     checked_request(state)

@@ -1,9 +1,9 @@
 """Acquire and release: which sandbox a run works in, and who ends it.
 
 `lifecycle.py` decides what is to be done; this module does it. State holds the sandbox's id, never the
-handle: what is held here is a cache, lost at any time without harm. Nothing from state is trusted, since every
-client of a thread can write it: before a connect and before a kill the sandbox's own metadata must name this
-deployment and thread, unless this very run made or checked it, and a run's policy counts as far as the
+handle: what is held here is a cache, lost at any time without harm. Nothing from state is trusted, since
+every client of a thread can write it: before a connect and before a kill the sandbox's own metadata must name
+this deployment and thread, unless this very run made or checked it, and a run's policy counts as far as the
 deployment's allows.
 """
 

@@ -124,8 +124,8 @@ class SandboxPolicy(BaseModel):
             return cls.model_validate(data)
         except ValidationError as exc:
             raise InputError(
-                f"the thread's state holds no usable sandbox_policy ({problems(exc, 'sandbox_policy')}); it is "
-                "written when a run begins: send the thread new input"
+                f"the thread's state holds no usable sandbox_policy ({problems(exc, 'sandbox_policy')}); "
+                "it is written when a run begins: send the thread new input"
             ) from None
 
 

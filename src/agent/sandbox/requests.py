@@ -182,7 +182,7 @@ class Requests:
 
 
 def _internet_word(internet: str | Sequence[str]) -> str:
-    """Return what a sandbox's metadata say of the internet it was made with: off, on, or a digest of hosts."""
+    """Return what metadata say of the internet a sandbox was made with: off, on, or a digest of hosts."""
     if isinstance(internet, str):
         return internet
     return f"hosts-{hashlib.sha256(','.join(internet).encode()).hexdigest()[:16]}"
