@@ -26,9 +26,46 @@ def budget(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
     """Return the middleware that keeps a run within the deployment's limits."""
     return [
         TimeLimitMiddleware(settings.max_run_s),
-        ModelCallLimitMiddleware(run_limit=settings.max_model_calls, exit_behavior="end"),
-        ToolCallLimitMiddleware(run_limit=settings.max_tool_calls, exit_behavior="end"),
+        ModelCallsMiddleware(run_limit=settings.max_model_calls, exit_behavior="end"),
+        ToolCallsMiddleware(run_limit=settings.max_tool_calls, exit_behavior="end"),
     ]
+
+
+def _counted(state: Any, name: str) -> Any:
+    """Return a state whose counters of a kind of call are counts: a client may have written others."""
+
+    def count(value: object) -> int:
+        return value if type(value) is int and value >= 0 else 0
+
+    def counts(value: object) -> object:
+        if name == "model":
+            return count(value)
+        return {key: count(each) for key, each in value.items()} if isinstance(value, dict) else {}
+
+    keys = (f"thread_{name}_call_count", f"run_{name}_call_count")
+    return {**state, **{key: counts(state[key]) for key in keys if key in state}}
+
+
+class ModelCallsMiddleware(ModelCallLimitMiddleware[Any, Any]):
+    """langchain's limit of model calls, with counts that a client cannot set below zero."""
+
+    @hook_config(can_jump_to=["end"])
+    async def abefore_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """End the run at its limit."""
+        return await super().abefore_model(_counted(state, "model"), runtime)
+
+    async def aafter_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Count the call."""
+        return await super().aafter_model(_counted(state, "model"), runtime)
+
+
+class ToolCallsMiddleware(ToolCallLimitMiddleware[Any, Any]):
+    """langchain's limit of tool calls, with counts that a client cannot set below zero."""
+
+    @hook_config(can_jump_to=["end"])
+    async def aafter_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Count the calls, and end the run at its limit."""
+        return await super().aafter_model(_counted(state, "tool"), runtime)
 
 
 class TimeState(AgentState[Any]):
@@ -57,7 +94,7 @@ class TimeLimitMiddleware(AgentMiddleware[TimeState, Any, Any]):
     async def abefore_model(self, state: TimeState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Start the clock, or look at it."""
         began = state.get("work_began")
-        if began is None:
+        if not isinstance(began, float) or not 0 <= began <= time.time():  # a client may have written it
             return {"work_began": time.time()}
         if time.time() - began < self._limit_s:
             return None

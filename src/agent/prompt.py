@@ -40,7 +40,7 @@ class PromptMiddleware(AgentMiddleware[Any, Any, Any]):
         state: Any = request.state
         policy = SandboxPolicy.from_state(state.get("sandbox_policy"))
         lines = facts(policy, self._limits, self._installed(policy)) if policy else []
-        if asking := state.get("ask_first"):
+        if asking := [name for name in state.get("ask_first") or () if isinstance(name, str)]:
             lines.append(f"- Calls of {', '.join(asking)} wait until a human has approved them.")
         parts = [f"{OPENING}\n", *lines, RULES]
         if instructions := getattr(request.runtime.context, "instructions", None):

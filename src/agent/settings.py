@@ -209,9 +209,9 @@ class Settings(BaseModel):
     plan_approval: PlanApproval = Field(
         "never",
         alias="PLAN_APPROVAL",
-        description="The least that every run of `plan_execute` asks a human. each: about every plan; first: "
-        "about its first plan; never: a run may ask nothing, if its context says so. A run whose context says "
-        "nothing asks about every plan.",
+        description="What every run of `plan_execute` asks a human at least. each: about every plan; "
+        "first: about its first plan; never: a run may ask nothing, if its context says so. A run whose "
+        "context says nothing asks about every plan.",
     )
     public_url: HttpAddress | None = Field(
         None,

@@ -2,7 +2,8 @@
 
 Consent is checked where a call runs, not only where it was asked for: a client can write state, and send a
 run straight to the tools. A call that asks first runs only with a seal of the human's approval of exactly
-that call, given in this run.
+that call, given in this run. And a human is asked only about calls that the model made in this turn: an
+answer would otherwise count for a call that a client put in the place of the one that was shown.
 """
 
 import json
@@ -10,9 +11,15 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, NotRequired
 
-from langchain.agents.middleware import HumanInTheLoopMiddleware, InterruptOnConfig
+from langchain.agents.middleware import HumanInTheLoopMiddleware, InterruptOnConfig, ModelRequest
 from langchain.agents.middleware.human_in_the_loop import HITLRequest
-from langchain.agents.middleware.types import AgentState, OmitFromInput, PrivateStateAttr, ToolCallRequest
+from langchain.agents.middleware.types import (
+    AgentState,
+    ModelCallResult,
+    OmitFromInput,
+    PrivateStateAttr,
+    ToolCallRequest,
+)
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
@@ -27,11 +34,15 @@ from agent.sandbox.owners import owner_of
 
 _EDITED = "hitl_edited_tool_calls"
 _APPROVED = "approved_calls"
-_ASK_FIRST, _CALL = "ask_first", "approved call"
+_ASK_FIRST, _MADE, _CALL = "ask_first", "calls_seal", "approved call"
 
 NOT_APPROVED = (
     "error: this call needs a human's approval, and in this run nobody gave it: it was not run. Make the "
     "call again, and a human is asked."
+)
+NOT_THE_MODELS = (
+    "error: this call needs a human's approval, and it is not one that you made in this turn: it was not run "
+    "and nobody was asked. Make the call yourself if it is needed."
 )
 
 
@@ -43,7 +54,7 @@ class ApprovalsState(AgentState[Any]):
     ask_first: NotRequired[Annotated[list[str], OmitFromInput]]
     """The tools that ask in this run, fixed when it began; a resume cannot change them."""
     ask_first_seal: NotRequired[Annotated[str, OmitFromInput]]
-    """Without it `ask_first` is a client's, and every tool asks."""
+    """The run that fixed `ask_first`, and its seal: without it the list is a client's and all tools ask."""
     approved_calls: NotRequired[Annotated[dict[str, Any], OmitFromInput]]
     """What a human approved of the newest message's calls: call id → `{"type", "by", "user", "seal"}`."""
 
@@ -100,9 +111,20 @@ class ApprovalsMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
     async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any]:
         """Fix which tools ask in this run."""
         more = self._known(getattr(runtime.context, "ask_first", None) or ())
-        asking = sorted(self._ask_first | more)
-        seal = await self._seals.seal(_ASK_FIRST, owner_of(runtime).thread, asking)
-        return {"ask_first": asking, "ask_first_seal": seal}
+        asking, owner = sorted(self._ask_first | more), owner_of(runtime)
+        seal = await self._seals.seal(_ASK_FIRST, owner.thread, [owner.run, asking])
+        return {"ask_first": asking, "ask_first_seal": f"{owner.run} {seal}"}
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Any) -> ModelCallResult[Any]:
+        """Call the model, and seal the calls it makes if a human is to be asked about one."""
+        response = await handler(request)
+        asking = await self._asking(request.state, request.runtime)
+        for message in _ai_messages(response):
+            if self._asked(message, asking):
+                facts = _made(message, request.state)
+                seal = await self._seals.seal(_MADE, owner_of(request.runtime).thread, facts)
+                message.response_metadata = {**message.response_metadata, _MADE: seal}
+        return response  # type: ignore[no-any-return]
 
     def after_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Refuse: the tools are asynchronous, and so is this agent."""
@@ -115,6 +137,10 @@ class ApprovalsMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         asked = self._asked(message, asking) if message else []
         if not asked or message is None:
             return {_EDITED: {}, _APPROVED: {}} if state.get(_EDITED) or state.get(_APPROVED) else None
+        seal, thread = message.response_metadata.get(_MADE), owner_of(runtime).thread
+        if not await self._seals.holds(seal, _MADE, thread, _made(message, state)):
+            refused = [_refused(one.call, NOT_THE_MODELS) for one in asked]
+            return {"messages": refused, _EDITED: {}, _APPROVED: {}}
         decisions = _answer(self._question(asked, state, runtime), asked)
         answers, edited, approved = [], {}, {}
         for one, decision in zip(asked, decisions, strict=True):
@@ -133,8 +159,7 @@ class ApprovalsMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Any) -> ToolMessage | Command[Any]:
         """Run the call, as it was edited; one that asks first only if a human approved exactly this one."""
         if not await self._permitted(request):
-            call = request.tool_call
-            return ToolMessage(NOT_APPROVED, tool_call_id=call["id"], name=call["name"], status="error")
+            return _refused(request.tool_call, NOT_APPROVED)
         result: ToolMessage | Command[Any] = await super().awrap_tool_call(request, handler)
         return result
 
@@ -156,8 +181,8 @@ class ApprovalsMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
 
     async def _asking(self, state: Any, runtime: Any) -> set[str]:
         """Return the tools that ask: the deployment's in any case, and those of the run."""
-        said, seal = state.get("ask_first"), state.get("ask_first_seal")
-        if await self._seals.holds(seal, _ASK_FIRST, owner_of(runtime).thread, said):
+        said, (run, _, seal) = state.get("ask_first"), str(state.get("ask_first_seal")).rpartition(" ")
+        if await self._seals.holds(seal, _ASK_FIRST, owner_of(runtime).thread, [run, said]):
             return self._ask_first | set(said)
         return set(self._tools)
 
@@ -175,6 +200,23 @@ class ApprovalsMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         ]
         shown = HITLRequest(action_requests=[a for a, _ in pairs], review_configs=[c for _, c in pairs])
         return for_inboxes({**shown, "actions_hash": digest(shown["action_requests"])})
+
+
+def _ai_messages(response: Any) -> list[AIMessage]:
+    """Return the model's messages in what a model call returned."""
+    response = getattr(response, "model_response", response)
+    messages = [response] if isinstance(response, AIMessage) else response.result
+    return [message for message in messages if isinstance(message, AIMessage)]
+
+
+def _made(message: AIMessage, state: Any) -> list[Any]:
+    """Return what a model's calls are sealed for: the turn, and each call."""
+    calls = [[call["id"], call["name"], call["args"]] for call in message.tool_calls]
+    return [state.get("ask_first_seal"), calls]
+
+
+def _refused(call: ToolCall, why: str) -> ToolMessage:
+    return ToolMessage(why, tool_call_id=call["id"] or "", name=call["name"], status="error")
 
 
 def _facts(call_id: str | None, action: Mapping[str, Any], runtime: Any) -> tuple[str, dict[str, Any]]:

@@ -1,8 +1,9 @@
 """Consent to plans: when a human is asked, what was decided, and whether a client made it up.
 
-The rule a run began with and each decision stand in state, which every client of the thread can write. So
-both are sealed, and both are checked where they are used: a rule without its seal asks for each plan, and a
-plan without the seal of a decision on exactly this plan, for exactly this request, is not carried out.
+The rule a run began with, the plan and each decision stand in state, which every client of the thread can
+write. So all are sealed, and checked where they are used: a rule without its seal asks for each plan; a plan
+without one is not asked about, since an answer to the question before would count for it; and a plan without
+the seal of a decision on exactly this plan, for exactly this request, is not carried out.
 """
 
 import hashlib
@@ -22,7 +23,7 @@ from agent.sandbox.owners import owner_of
 
 State = Mapping[str, Any]
 
-_RULE, _DECISION = "plan approval", "decision on a plan"
+_RULE, _PLAN, _DECISION = "plan approval", "plan", "decision on a plan"
 _AGREED = (
     "project", "archive", "baseline", "test_command", "setup_command", "workdir", "protect", "limits",
     "sandbox_policy", "by_products", "setup_changed", "clock",
@@ -34,6 +35,13 @@ NOT_APPROVED = (
     "for was changed since. Nothing was carried out now. To have it asked again send the thread "
     'command={"goto": "approve"}; a new input begins a new repair. Where several processes serve one '
     "deployment, ARTIFACT_KEY must be the same in all."
+)
+
+
+NOT_OURS = (
+    "the plan in the thread's state was changed from outside, or what it was made for was. Nobody was asked "
+    "about it and nothing was carried out. To have another plan made send the thread "
+    'command={"goto": "plan"}; a new input begins a new repair.'
 )
 
 
@@ -67,6 +75,23 @@ class Consent:
             )
         seal = await self._seals.seal(_RULE, owner_of(runtime, NAME).thread, [prepared, wanted])
         return {"plan_approval": wanted, "plan_approval_seal": seal}
+
+    async def seal_plan(self, plan: Plan, state: State, runtime: Runtime[Context]) -> dict[str, Any]:
+        """Return what state holds of a plan that a human may be asked about."""
+        seal = await self._seals.seal(_PLAN, owner_of(runtime, NAME).thread, _plan_facts(plan, state))
+        return {"plan": plan.model_dump(), "plan_seal": seal}
+
+    async def shown(self, state: State, runtime: Runtime[Context]) -> Plan:
+        """Return the current plan, for a human to decide on.
+
+        Raises:
+            InputError: a client wrote it.
+        """
+        plan = Plan.model_validate(state["plan"])
+        seal, thread = state.get("plan_seal"), owner_of(runtime, NAME).thread
+        if not await self._seals.holds(seal, _PLAN, thread, _plan_facts(plan, state)):
+            raise InputError(NOT_OURS)
+        return plan
 
     async def asks(self, state: State, runtime: Runtime[Context]) -> bool:
         """Whether a human decides on the current plan."""
@@ -107,7 +132,15 @@ class Consent:
         return await self._seals.holds(made.get("seal"), _DECISION, thread, _facts(made, state))
 
 
+def _plan_facts(plan: Plan, state: State) -> list[Any]:
+    return [state["prepared"], state["iteration"], state["rejections"], plan.hash(), _agreed(state)]
+
+
 def _facts(made: Mapping[str, Any], state: State) -> list[Any]:
-    agreed = json.dumps([state.get(key) for key in _AGREED], sort_keys=True, default=repr).encode()
     said = {key: value for key, value in made.items() if key != "seal"}
-    return [state["prepared"], said, hashlib.sha256(agreed).hexdigest()]
+    return [state["prepared"], said, _agreed(state)]
+
+
+def _agreed(state: State) -> str:
+    agreed = json.dumps([state.get(key) for key in _AGREED], sort_keys=True, default=repr)
+    return hashlib.sha256(agreed.encode()).hexdigest()

@@ -46,7 +46,7 @@ class Planning(Nodes):
             return ready.update(state) | {"status": "failed", "summary": "The model gave no valid plan."}
         said = f"Plan, try {state['iteration']} of {state['limits']['tries']}: {plan.as_markdown()}"
         return ready.update(state) | {
-            "plan": plan.model_dump(),
+            **await self.consent.seal_plan(plan, state, runtime),
             "edited": False,
             "step": 0,
             "steps": [],
@@ -72,7 +72,7 @@ class Planning(Nodes):
     async def approve(self, state: RepairState, runtime: Runtime[Context]) -> Update:
         """Wait for a human, unless the policy asks for none; only a decision on this very plan counts."""
         checked_state(state)
-        plan = Plan.model_validate(state["plan"])
+        plan = await self.consent.shown(state, runtime)
         made: dict[str, Any] = {"iteration": state["iteration"], "plan_hash": plan.hash()}
         if not await self.consent.asks(state, runtime):
             made |= {"type": "approve", "by": "policy"}
@@ -83,9 +83,7 @@ class Planning(Nodes):
         if isinstance(decision, Approve):
             return {"decisions": await self.consent.record(made, state, runtime)}
         if isinstance(decision, Edit):
-            made["plan_hash"] = decision.edited_action.args.hash()
-            decisions = await self.consent.record(made, state, runtime)
-            return _edited(plan, decision.edited_action.args) | {"decisions": decisions}
+            return await self._edited(plan, decision.edited_action.args, made, state, runtime)
         words = decision.message.strip()
         rejections = state["rejections"] + 1
         update: Update = {
@@ -97,15 +95,17 @@ class Planning(Nodes):
         stops = decision.stops or rejections >= MAX_REJECTIONS
         return update | ({"status": "rejected"} if stops else {})
 
-
-def _edited(shown: Plan, plan: Plan) -> Update:
-    """Take the human's plan in place of the one that was shown."""
-    changed = plan.hash() != shown.hash()
-    return {
-        "plan": plan.model_dump(),
-        "edited": changed,
-        "messages": [_human(f"Plan as edited: {plan.as_markdown()}")] if changed else [],
-    }
+    async def _edited(
+        self, shown: Plan, plan: Plan, made: dict[str, Any], state: RepairState, runtime: Runtime[Context]
+    ) -> Update:
+        """Take the human's plan in place of the one that was shown."""
+        changed = plan.hash() != shown.hash()
+        return {
+            **await self.consent.seal_plan(plan, state, runtime),
+            "edited": changed,
+            "decisions": await self.consent.record(made | {"plan_hash": plan.hash()}, state, runtime),
+            "messages": [_human(f"Plan as edited: {plan.as_markdown()}")] if changed else [],
+        }
 
 
 def _human(words: str) -> HumanMessage:

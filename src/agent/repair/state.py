@@ -119,6 +119,8 @@ class RepairState(RepairInput, total=False):
     done: Count
     """Steps carried out, over all tries."""
     plan: Annotated[dict[str, Any], _usable(Plan)]
+    plan_seal: str
+    """Shows that the graph made the plan, or took it from a human's edit."""
     edited: bool
     """Whether the plan is a human's edit of the model's."""
     step: Count
@@ -163,7 +165,7 @@ _CHECKS: dict[str, TypeAdapter[Any]] = {
 }
 
 
-_NEEDED = frozenset(_CHECKS) - {"sandbox_id", "plan_approval_seal", "archive", "baseline"}
+_NEEDED = frozenset(_CHECKS) - {"sandbox_id", "plan_approval_seal", "plan_seal", "archive", "baseline"}
 """What bootstrap writes; a client can send a run past it."""
 
 

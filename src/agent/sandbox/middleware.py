@@ -40,7 +40,7 @@ class SandboxState(AgentState[Any]):
     sandbox_turn: NotRequired[Annotated[str, OmitFromInput]]
     """The run that began the turn: runs that resume it adopt what it made."""
     sandbox_loss: NotRequired[SandboxId]
-    """What was lost in the newest run, in words for the model; empty where nothing was."""
+    """What was lost in the newest run, in words; empty where nothing was."""
 
 
 class SandboxMiddleware(AgentMiddleware[SandboxState, Any, Any]):
@@ -83,9 +83,10 @@ class SandboxMiddleware(AgentMiddleware[SandboxState, Any, Any]):
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Any) -> ModelCallResult[Any]:
         """Call the model with a conversation it can be sent, and the word of a loss if there was one."""
         changes: dict[str, Any] = {"messages": repaired(request.messages)}
-        if loss := request.state.get("sandbox_loss", ""):
+        if request.state.get("sandbox_loss"):
             prompt = request.system_message.text if request.system_message else ""
-            changes["system_message"] = SystemMessage(f"{prompt}\n\n{loss}".strip())
+            # These very words, whatever state holds: clients can write it.
+            changes["system_message"] = SystemMessage(f"{prompt}\n\n{LOSS}".strip())
         result: ModelCallResult[Any] = await handler(request.override(**changes))
         return result
 

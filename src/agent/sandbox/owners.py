@@ -8,6 +8,7 @@ from typing import Any, Literal
 from langgraph.config import get_config
 
 APP = "langgraph-e2b-agent"
+MAX_TURN_CHARS = 200
 _PROCESS = f"process-{uuid.uuid4()}"
 
 
@@ -61,17 +62,22 @@ def owner_of(runtime: Any, graph: str = "agent", *, turn: str = "") -> Owner:
     info, server, config = runtime.execution_info, runtime.server_info, _config()
     # A run that a server begins again has no id of LangGraph's. Never the metadata's: callers send those.
     begun_again = config.get("configurable", {}).get("run_id") if server else None
-    run = info.run_id or begun_again or info.thread_id or turn or info.task_id
+    run = info.run_id or begun_again or info.thread_id or (turn if _is_name(turn) else info.task_id)
     return Owner(
         graph=server.graph_id if server else graph,
         thread=info.thread_id or _PROCESS,
         run=run,
         task=info.task_id,
-        turn=turn or run,
+        turn=turn if _is_name(turn) else run,
         home="server" if server else "process",
         retried=is_retried(config.get("metadata")),
         chain=str(getattr(config.get("callbacks"), "parent_run_id", None) or ""),
     )
+
+
+def _is_name(turn: object) -> bool:
+    """Whether state's word for the turn can be metadata of a sandbox; clients can write it."""
+    return isinstance(turn, str) and 0 < len(turn) <= MAX_TURN_CHARS and turn.isprintable()
 
 
 def is_retried(metadata: Mapping[str, Any] | None) -> bool:
