@@ -7,7 +7,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from agent.context import Context
-from agent.repair.consent import Consent
+from agent.repair.consent import APPROVED, Consent
 from agent.repair.lasting import seconds_left
 from agent.repair.nodes import FirstAndLast
 from agent.repair.planning import Planning
@@ -36,13 +36,19 @@ def after_approve(state: RepairState) -> Literal["plan", "execute", "summarize"]
     """Carry out what was approved; plan anew what was turned down in words."""
     if state.get("status"):
         return "summarize"
-    return "plan" if state["decisions"][-1]["type"] == "reject" else "execute"
+    return "execute" if state["plan"] and _approved(state) else "plan"
 
 
-def after_execute(state: RepairState) -> Literal["execute", "verify"]:
-    """Take the next step; after the last, or when the time is up, verify."""
+def after_execute(state: RepairState) -> Literal["approve", "execute", "verify"]:
+    """Take the next step; after the last, or when the time is up, verify; ask where nobody approved."""
+    if not _approved(state):
+        return "approve"
     more = state["step"] < len(state["plan"]["steps"]) and seconds_left(state) > 0
     return "execute" if more else "verify"
+
+
+def _approved(state: RepairState) -> bool:
+    return bool(state["decisions"]) and state["decisions"][-1]["type"] in APPROVED
 
 
 def after_verify(state: RepairState) -> Literal["plan", "summarize"]:

@@ -1,9 +1,10 @@
 """Consent to plans: when a human is asked, what was decided, and whether a client made it up.
 
 The rule a run began with, the plan and each decision stand in state, which every client of the thread can
-write. So all are sealed, and checked where they are used: a rule without its seal asks for each plan; a plan
-without one is not asked about, since an answer to the question before would count for it; and a plan without
-the seal of a decision on exactly this plan, for exactly this request, is not carried out.
+write. So all are sealed, and checked where they are used. A rule without its seal asks for each plan. A plan
+without one is made anew rather than asked about: the answer to an earlier question would count for it. A plan
+without a sealed decision to carry it out is asked about again. And a request that was changed since it was
+prepared, which no question shows, ends the run.
 """
 
 import hashlib
@@ -23,25 +24,23 @@ from agent.sandbox.owners import owner_of
 
 State = Mapping[str, Any]
 
-_RULE, _PLAN, _DECISION = "plan approval", "plan", "decision on a plan"
+_RULE, _REQUEST, _PLAN, _DECISION = "plan approval", "request", "plan", "decision on a plan"
 _AGREED = (
     "project", "archive", "baseline", "test_command", "setup_command", "workdir", "protect", "limits",
     "sandbox_policy", "by_products", "setup_changed", "clock",
 )  # fmt: skip
-"""What a plan is a plan for: a decision does not count for another project, command or rule."""
+"""What a plan is a plan for, from its preparation on."""
+APPROVED = frozenset({"approve", "edit"})
+"""The decisions that carry a plan out."""
 
-NOT_APPROVED = (
-    "this plan was not approved: state holds no decision on it that this graph made, or what it was decided "
-    "for was changed since. Nothing was carried out now. To have it asked again send the thread "
-    'command={"goto": "approve"}; a new input begins a new repair. Where several processes serve one '
-    "deployment, ARTIFACT_KEY must be the same in all."
+CHANGED = (
+    "what this repair was begun for was changed in the thread's state from outside: its project, commands, "
+    "protected files, limits or sandbox policy. Nothing was carried out; a new input begins a new repair. "
+    "Where several processes serve one deployment, ARTIFACT_KEY must be the same in all."
 )
-
-
-NOT_OURS = (
-    "the plan in the thread's state was changed from outside, or what it was made for was. Nobody was asked "
-    "about it and nothing was carried out. To have another plan made send the thread "
-    'command={"goto": "plan"}; a new input begins a new repair.'
+NOT_APPROVED = (
+    "what is to be verified was not approved: state holds no decision on the plan that this graph made. "
+    "A new input begins a new repair."
 )
 
 
@@ -81,16 +80,27 @@ class Consent:
         seal = await self._seals.seal(_PLAN, owner_of(runtime, NAME).thread, _plan_facts(plan, state))
         return {"plan": plan.model_dump(), "plan_seal": seal}
 
-    async def shown(self, state: State, runtime: Runtime[Context]) -> Plan:
-        """Return the current plan, for a human to decide on.
+    async def seal_request(self, state: State, runtime: Runtime[Context]) -> dict[str, str]:
+        """Return what state holds of the request as it was prepared."""
+        seal = await self._seals.seal(_REQUEST, owner_of(runtime, NAME).thread, _request_facts(state))
+        return {"request_seal": seal}
+
+    async def check_request(self, state: State, runtime: Runtime[Context]) -> None:
+        """Check that the request is the one that was prepared.
 
         Raises:
-            InputError: a client wrote it.
+            InputError: a client changed it since.
         """
-        plan = Plan.model_validate(state["plan"])
+        seal, thread = state.get("request_seal"), owner_of(runtime, NAME).thread
+        if not await self._seals.holds(seal, _REQUEST, thread, _request_facts(state)):
+            raise InputError(CHANGED)
+
+    async def plan(self, state: State, runtime: Runtime[Context]) -> Plan | None:
+        """Return the current plan, or None where the graph made none in this very try."""
+        plan = Plan.model_validate(state["plan"]) if state["plan"] else None
         seal, thread = state.get("plan_seal"), owner_of(runtime, NAME).thread
-        if not await self._seals.holds(seal, _PLAN, thread, _plan_facts(plan, state)):
-            raise InputError(NOT_OURS)
+        if plan is None or not await self._seals.holds(seal, _PLAN, thread, _plan_facts(plan, state)):
+            return None
         return plan
 
     async def asks(self, state: State, runtime: Runtime[Context]) -> bool:
@@ -103,7 +113,7 @@ class Consent:
         before = [
             made
             for made in state["decisions"]
-            if made["type"] in {"approve", "edit"} and await self._genuine(made, state, runtime)
+            if made["type"] in APPROVED and await self._genuine(made, state, runtime)
         ]
         return rule == "each" or (rule == "first" and not before)
 
@@ -114,33 +124,28 @@ class Consent:
         seal = await self._seals.seal(_DECISION, owner_of(runtime, NAME).thread, _facts(made, state))
         return [*state["decisions"], made | {"seal": seal}]
 
-    async def approved(self, state: State, runtime: Runtime[Context]) -> Plan:
-        """Return the current plan.
-
-        Raises:
-            InputError: no decision to carry out this plan was made; nothing is carried out.
-        """
-        plan = Plan.model_validate(state["plan"])
-        made = state["decisions"][-1] if state["decisions"] else {}
+    async def approved(self, state: State, runtime: Runtime[Context]) -> Plan | None:
+        """Return the current plan if the last decision is to carry it out, and the graph wrote both."""
+        plan, made = await self.plan(state, runtime), (state["decisions"] or [{}])[-1]
+        if plan is None or made.get("type") not in APPROVED:
+            return None
         same = (made.get("plan_hash"), made.get("iteration")) == (plan.hash(), state["iteration"])
-        if made.get("type") in {"approve", "edit"} and same and await self._genuine(made, state, runtime):
-            return plan
-        raise InputError(NOT_APPROVED)
+        return plan if same and await self._genuine(made, state, runtime) else None
 
     async def _genuine(self, made: Mapping[str, Any], state: State, runtime: Runtime[Context]) -> bool:
         thread = owner_of(runtime, NAME).thread
         return await self._seals.holds(made.get("seal"), _DECISION, thread, _facts(made, state))
 
 
+def _request_facts(state: State) -> list[Any]:
+    # A digest: a project has up to a megabyte, and is looked at in each step.
+    agreed = json.dumps([state.get(key) for key in _AGREED], sort_keys=True, default=repr)
+    return [state["prepared"], hashlib.sha256(agreed.encode()).hexdigest()]
+
+
 def _plan_facts(plan: Plan, state: State) -> list[Any]:
-    return [state["prepared"], state["iteration"], state["rejections"], plan.hash(), _agreed(state)]
+    return [state["prepared"], state["iteration"], state["rejections"], plan.hash()]
 
 
 def _facts(made: Mapping[str, Any], state: State) -> list[Any]:
-    said = {key: value for key, value in made.items() if key != "seal"}
-    return [state["prepared"], said, _agreed(state)]
-
-
-def _agreed(state: State) -> str:
-    agreed = json.dumps([state.get(key) for key in _AGREED], sort_keys=True, default=repr)
-    return hashlib.sha256(agreed.encode()).hexdigest()
+    return [state["prepared"], {key: value for key, value in made.items() if key != "seal"}]

@@ -54,6 +54,15 @@ class Nodes:
         self.preparing = Preparing(manager)
         self.consent = consent
 
+    async def trusted(self, state: RepairState, runtime: Runtime[Context]) -> None:
+        """Check a state that clients can write, before a node works with it.
+
+        Raises:
+            InputError: it cannot be worked with, or the request is not the one that was prepared.
+        """
+        checked_state(state)
+        await self.consent.check_request(state, runtime)
+
     def model(self, runtime: Runtime[Context]) -> BaseChatModel:
         """Return the run's chat model."""
         return chat_model(self.settings, runtime.context.model if runtime.context else None)
@@ -82,7 +91,8 @@ class FirstAndLast(Nodes):
         if setup and setup.exit_code != 0:
             words = command_text(setup, policy_of(state).command_timeout_s, MAX_SETUP_OUTPUT_BYTES)
             return fresh | {"status": "setup_failed", "summary": words}
-        return fresh | await self._measured(state, runtime, work)
+        fresh |= await self._measured(state, runtime, work)
+        return fresh | await self.consent.seal_request({**state, **fresh}, runtime)
 
     async def _measured(self, state: RepairState, runtime: Runtime[Context], work: Workspace) -> Update:
         """Record what the project held and how its tests fail."""

@@ -18,7 +18,7 @@ from agent.repair.preparing import Ready
 from agent.repair.prompts import plan_request, rejection_story, story
 from agent.repair.report import TestReport
 from agent.repair.showing import texts_to_show
-from agent.repair.state import RepairState, checked_state
+from agent.repair.state import RepairState
 
 
 class Planning(Nodes):
@@ -27,7 +27,7 @@ class Planning(Nodes):
     @lasting
     async def plan(self, state: RepairState, runtime: Runtime[Context]) -> Update:
         """Ask the model for a plan."""
-        checked_state(state)
+        await self.trusted(state, runtime)
         progress(runtime, state, "plan", "Planning the repair.")
         left_s, steps = seconds_left(state), steps_left(state)
         if left_s <= 0 or steps <= 0:
@@ -71,8 +71,10 @@ class Planning(Nodes):
 
     async def approve(self, state: RepairState, runtime: Runtime[Context]) -> Update:
         """Wait for a human, unless the policy asks for none; only a decision on this very plan counts."""
-        checked_state(state)
-        plan = await self.consent.shown(state, runtime)
+        await self.trusted(state, runtime)
+        plan = await self.consent.plan(state, runtime)
+        if plan is None:
+            return {"plan": {}, "messages": [AIMessage("The plan was changed from outside: I make another.")]}
         made: dict[str, Any] = {"iteration": state["iteration"], "plan_hash": plan.hash()}
         if not await self.consent.asks(state, runtime):
             made |= {"type": "approve", "by": "policy"}

@@ -19,7 +19,7 @@ from agent.repair.limits import PlanApproval
 from agent.repair.plan import Plan
 from agent.repair.report import TestReport
 from agent.repair.request import checked_request
-from agent.sandbox.middleware import SandboxId
+from agent.sandbox.middleware import SandboxId, newest
 from agent.sandbox.policy import SandboxPolicy
 
 Status = Literal["passed", "already_green", "failed", "rejected", "setup_failed", "no_progress", "budget"]
@@ -89,6 +89,8 @@ def _path(path: str) -> str:
     return path
 
 
+# `plan`, `plan_seal` and `decisions` take the later of two values of one step: a client that sends a run past
+# an open question writes them beside the node that asks, and nobody could read the thread any more.
 Path = Annotated[str, AfterValidator(_path)]
 Count = Annotated[int, Field(ge=0, le=10_000)]
 
@@ -97,6 +99,8 @@ class RepairState(RepairInput, total=False):
     """All that the graph knows between steps."""
 
     sandbox_id: SandboxId
+    request_seal: str
+    """Shows that what the repair was begun for is as it was prepared."""
     sandbox_policy: Annotated[dict[str, Any], _usable(SandboxPolicy)]
     """How the sandbox is kept, as the run began; a resume cannot change it."""
     plan_approval: PlanApproval
@@ -118,8 +122,8 @@ class RepairState(RepairInput, total=False):
     rejections: Count
     done: Count
     """Steps carried out, over all tries."""
-    plan: Annotated[dict[str, Any], _usable(Plan)]
-    plan_seal: str
+    plan: Annotated[dict[str, Any], _usable(Plan), newest]
+    plan_seal: Annotated[str, newest]
     """Shows that the graph made the plan, or took it from a human's edit."""
     edited: bool
     """Whether the plan is a human's edit of the model's."""
@@ -144,7 +148,7 @@ class RepairState(RepairInput, total=False):
     """What the tests showed of each state of the files: its digest → the failures' digest, or `green`."""
     story: str
     """What earlier plans did and what was said of them, for the next one."""
-    decisions: list[Decision]
+    decisions: Annotated[list[Decision], newest]
     """What was decided of each plan, and by whom."""
     changed_tests: list[str]
     """Protected files the agent changed; they were restored before the tests ran."""
@@ -165,7 +169,14 @@ _CHECKS: dict[str, TypeAdapter[Any]] = {
 }
 
 
-_NEEDED = frozenset(_CHECKS) - {"sandbox_id", "plan_approval_seal", "plan_seal", "archive", "baseline"}
+_NEEDED = frozenset(_CHECKS) - {
+    "sandbox_id",
+    "plan_approval_seal",
+    "plan_seal",
+    "request_seal",
+    "archive",
+    "baseline",
+}
 """What bootstrap writes; a client can send a run past it."""
 
 

@@ -6,8 +6,9 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from agent.context import Context
+from agent.errors import InputError
 from agent.repair import outcome, record
-from agent.repair.consent import Consent
+from agent.repair.consent import NOT_APPROVED, Consent
 from agent.repair.diff import news
 from agent.repair.executor import Executor
 from agent.repair.lasting import lasting, progress, seconds_left, steps_left, task_of
@@ -16,7 +17,7 @@ from agent.repair.plan import Plan
 from agent.repair.preparing import Ready
 from agent.repair.prompts import attempt_story, story
 from agent.repair.report import TestReport
-from agent.repair.state import RepairState, StepReport, checked_state
+from agent.repair.state import RepairState, StepReport
 from agent.repair.testing import test
 from agent.repair.tree import differing, ignored, matches, printable
 from agent.repair.workspace import Marker
@@ -43,9 +44,10 @@ class Working(Nodes):
         A step that a crashed visit had finished is not repeated; one that was cut short starts anew, from the
         files as the step before it left them.
         """
-        checked_state(state)
-        plan = await self.consent.approved(state, runtime)
-        index = state["step"]
+        await self.trusted(state, runtime)
+        plan, index = await self.consent.approved(state, runtime), state["step"]
+        if plan is None:
+            return {"decisions": []}  # none that counts: the plan is asked about next
         if index >= len(plan.steps):
             return {}  # sent here by a client: the plan is carried out, and is verified next
         progress(runtime, state, "execute", plan.steps[index].change)
@@ -87,8 +89,9 @@ class Working(Nodes):
     @lasting
     async def verify(self, state: RepairState, runtime: Runtime[Context]) -> Update:
         """Put the protected files back, run the tests, and let the exit code decide."""
-        checked_state(state)
-        await self.consent.approved(state, runtime)
+        await self.trusted(state, runtime)
+        if await self.consent.approved(state, runtime) is None:
+            raise InputError(NOT_APPROVED)
         progress(runtime, state, "verify", "Running the tests.")
         ready = await self.preparing.ready(state, runtime)
         await record.settle(ready.work, ready.baseline, state)

@@ -22,7 +22,7 @@ from agent.sandbox.owners import Owner, owner_of
 from agent.sandbox.policy import SandboxPolicy
 
 
-def newest(_: str, new: str) -> str:
+def newest(_: Any, new: Any) -> Any:
     """Keep the later value: parallel tool calls may each write the one they know."""
     return new
 

@@ -18,6 +18,7 @@ def test_graph_draws_every_way_and_no_other() -> None:
         ("plan", "summarize"),
         ("approve", "plan"),
         ("approve", "execute"),
+        ("execute", "approve"),
         ("approve", "summarize"),
         ("execute", "execute"),
         ("execute", "verify"),
