@@ -29,6 +29,9 @@ from agent.setting_types import (
 _SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
 """How the variables that hold secrets are named, by those who name them well."""
 
+_RUN_CODE = frozenset({"run_python", "run_command", "start_command"})
+"""Each can do what the others can."""
+
 
 class Settings(BaseModel):
     """What a deployment sets; one field a variable, named by its alias."""
@@ -203,8 +206,9 @@ class Settings(BaseModel):
     ask_first_tools: Names | None = Field(
         None,
         alias="ASK_FIRST",
-        description="Tools of `agent` whose calls a human approves before they run, separated by commas, "
-        "such as run_command,write_file. A run may add to them, never take away.",
+        description="Tools of `agent` whose calls a human approves before they run, separated by commas. "
+        "run_python, run_command and start_command run code, and each can do what the others can: name all "
+        "three. A run may add to them, never take away.",
     )
     plan_approval: PlanApproval = Field(
         "never",
@@ -291,6 +295,12 @@ class Settings(BaseModel):
     def ask_first(self) -> list[str]:
         """The names of the tools whose calls are approved first."""
         return self.ask_first_tools.split(",") if self.ask_first_tools else []
+
+    @property
+    def free_of_approval(self) -> list[str]:
+        """The tools that run code and ask nobody, where another that runs code asks."""
+        asking = _RUN_CODE.intersection(self.ask_first)
+        return sorted(_RUN_CODE - asking) if asking else []
 
     @property
     def public_address(self) -> str | None:

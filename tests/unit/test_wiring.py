@@ -29,3 +29,22 @@ def test_a_tool_that_is_not_there_stops_the_start() -> None:
     settings = Settings.from_env({"ASK_FIRST": "run_command,nosuch"})
     with pytest.raises(SettingsError, match=r"no tool 'nosuch'; there are: run_python, run_command"):
         code_agent(settings)
+
+
+@pytest.mark.parametrize(
+    ("asking", "free"),
+    [
+        ("run_command", "run_python and start_command"),
+        ("run_python,write_file", "run_command and start_command"),
+        ("run_python,run_command,start_command", ""),
+        ("write_file", ""),
+        ("", ""),
+    ],
+)
+def test_tools_that_run_code_and_ask_nobody_are_named_at_the_start(
+    caplog: pytest.LogCaptureFixture, asking: str, free: str
+) -> None:
+    """One of three ways to run code asks: the others are said, since they can do the same."""
+    code_agent(Settings.from_env({"ASK_FIRST": asking}))
+    assert (f"{free} can do the same" in caplog.text) == bool(free)
+    assert bool(caplog.text) == bool(free)

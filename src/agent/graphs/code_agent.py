@@ -1,5 +1,6 @@
 """The graph `agent`: a chat agent that answers by running code in a sandbox."""
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +29,8 @@ from agent.tools import Limits, background_tools, file_tools, python_tool, shell
 from agent.tools.events import ToolEventsMiddleware
 from agent.tools.retries import LookingRetries
 from agent.wiring import deployment_seals, sandbox_manager
+
+logger = logging.getLogger(__name__)
 
 
 def code_agent(
@@ -84,6 +87,12 @@ def _approvals(tools: Sequence[BaseTool], settings: Settings) -> ApprovalsMiddle
         raise SettingsError(
             f"ASK_FIRST={settings.ask_first_tools!r} cannot be used: there is no tool {unknown[0]!r}; "
             f"there are: {', '.join(names)}"
+        )
+    if free := settings.free_of_approval:
+        logger.warning(
+            "ASK_FIRST=%s: %s can do the same and asks nobody; name all three to be asked about all code",
+            settings.ask_first_tools,
+            " and ".join(free),
         )
     return ApprovalsMiddleware(tools, ask_first=settings.ask_first, seals=deployment_seals(settings))
 
