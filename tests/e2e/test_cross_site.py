@@ -24,7 +24,7 @@ NO_CORS = {
 PREFLIGHT = {
     "Access-Control-Request-Method": "POST",
     "Access-Control-Request-Headers": "content-type,x-auth-scheme",
-    # Chromium before 142 asks this of servers on this machine.
+    # Older versions of Chromium ask this of servers on this machine.
     "Access-Control-Request-Private-Network": "true",
 }
 
