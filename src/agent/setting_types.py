@@ -64,6 +64,53 @@ def _variables(value: str) -> str:
     return names
 
 
+_HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*|[0-9a-f:]*:[0-9a-f:.]*")  # a name, or an address
+
+
+def origin_of(address: str) -> str:
+    """Return the web origin of an address as browsers write it: lower case, without the scheme's own port.
+
+    Raises:
+        ValueError: it has no scheme, no host, or a port that is none.
+    """
+    parts = urlsplit(address.strip().lower())
+    if not (parts.scheme and parts.hostname):
+        raise ValueError(f"{address!r} is no address such as https://chat.example.com")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    own = {"http": 80, "https": 443}.get(parts.scheme)
+    return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port not in {None, own} else "")
+
+
+def _origins(value: str) -> str:
+    if value.strip() == "*":
+        return "*"
+    origins = []
+    for given in value.split(","):
+        try:
+            origin = origin_of(given)
+        except ValueError:
+            origin = ""
+        if not origin or given.strip().lower().rstrip("/") not in {origin, f"{origin}:80", f"{origin}:443"}:
+            raise ValueError(
+                "must be origins separated by commas, such as https://chat.example.com (without a path), "
+                f"or * alone, and {given.strip()!r} is none"
+            )
+        origins.append(origin)
+    return ",".join(origins)
+
+
+def _hosts(value: str) -> str:
+    if value.strip() == "*":
+        return "*"
+    hosts = [host.strip().strip("[]").lower() for host in value.split(",")]
+    if wrong := [host for host in hosts if not _HOST.fullmatch(host)]:
+        raise ValueError(
+            "must be host names separated by commas, such as agent.example.com (no scheme, no port), or * "
+            f"alone, and {wrong[0]!r} is none"
+        )
+    return ",".join(hosts)
+
+
 def _sendable(key: SecretStr) -> SecretStr:
     text = key.get_secret_value()
     if not (text.isascii() and text.isprintable()):
@@ -83,6 +130,8 @@ DeploymentName = Annotated[str, AfterValidator(_deployment_name)]
 InternetWords = Annotated[str, AfterValidator(_internet)]
 Names = Annotated[str, AfterValidator(_names)]
 Variables = Annotated[str, AfterValidator(_variables)]
+Origins = Annotated[str, AfterValidator(_origins)]
+Hosts = Annotated[str, AfterValidator(_hosts)]
 HeaderKey = Annotated[SecretStr, AfterValidator(_sendable)]
 SigningKey = Annotated[SecretStr, AfterValidator(_long_enough)]
 

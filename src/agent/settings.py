@@ -17,10 +17,12 @@ from agent.setting_types import (
     NEVER_PASSED,
     DeploymentName,
     HeaderKey,
+    Hosts,
     HttpAddress,
     InternetWords,
     ModelName,
     Names,
+    Origins,
     SigningKey,
     Variables,
     explained,
@@ -238,8 +240,24 @@ class Settings(BaseModel):
         description="How long a signed address holds, in seconds; whoever may read the thread gets a fresh "
         "one.",
     )
+    allowed_origins: Origins | None = Field(
+        None,
+        alias="ALLOWED_ORIGINS",
+        description="Whose web pages may call this server, besides those of Studio, of localhost and of the "
+        "server itself: origins such as https://chat.example.com, separated by commas, or * for all pages, "
+        "where the server authenticates every request. Programs other than browsers need none.",
+    )
+    allowed_hosts: Hosts | None = Field(
+        None,
+        alias="ALLOWED_HOSTS",
+        description="By which names this server may be addressed (the header Host, without its port), "
+        "besides localhost and the name in PUBLIC_URL, separated by commas, or * for all. Empty: "
+        "`langgraph dev` answers to no other name, every other server to all.",
+    )
     served_at: HttpAddress | None = Field(None, alias="LANGGRAPH_API_URL")
     """Set by `langgraph dev` to its own address, whatever it was before; so not a setting of the user's."""
+    server_variant: str | None = Field(None, alias="LANGSMITH_LANGGRAPH_API_VARIANT")
+    """Set by `langgraph dev` to `local_dev`, whatever it was before; a platform sets others."""
     langgraph_url: HttpAddress = Field(
         "http://127.0.0.1:2024",
         alias="LANGGRAPH_URL",
@@ -301,6 +319,11 @@ class Settings(BaseModel):
         """The tools that run code and ask nobody, where another that runs code asks."""
         asking = _RUN_CODE.intersection(self.ask_first)
         return sorted(_RUN_CODE - asking) if asking else []
+
+    @property
+    def in_development(self) -> bool:
+        """Whether this is `langgraph dev`, which asks nobody who they are."""
+        return self.server_variant == "local_dev"
 
     @property
     def public_address(self) -> str | None:

@@ -19,7 +19,9 @@ from agent.settings import Settings
 Endpoint = Callable[[Request], Awaitable[Response]]
 Right = Literal["read", "change"]
 
-_NOT_PASSED_ON = frozenset({"host", "connection", "content-length", "content-type", "transfer-encoding"})
+_NOT_PASSED_ON = frozenset(
+    {"host", "connection", "content-length", "content-type", "transfer-encoding", "origin"}
+)
 
 
 def signed(purpose: Purpose, settings: Settings) -> Callable[[Endpoint], Endpoint]:
@@ -101,6 +103,11 @@ async def _ask_server(request: Request, right: Right) -> None:
 
 def _server(request: Request) -> httpx.AsyncClient:
     """Return a client of the server itself, on behalf of who sent the request."""
-    headers = {name: value for name, value in request.headers.items() if name not in _NOT_PASSED_ON}
+    headers = {
+        name: value
+        for name, value in request.headers.items()
+        # What a browser says of the page it comes from has been judged; this is the server's own request.
+        if name not in _NOT_PASSED_ON and not name.startswith("sec-fetch-")
+    }
     transport = httpx.ASGITransport(app=request.app)
-    return httpx.AsyncClient(transport=transport, base_url="http://server", headers=headers, timeout=30)
+    return httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers, timeout=30)

@@ -163,6 +163,16 @@ async def test_only_its_own_user_is_known(shared: AsyncSandbox) -> None:
         await shared.files.read("users", user="root")
 
 
+async def test_a_page_of_a_sandbox_runs_no_script_at_its_signed_address(shared: AsyncSandbox) -> None:
+    """Servers on this machine trust pages of localhost: what a sandbox wrote is not one of them."""
+    await shared.files.write("page.html", "<script>fetch('http://127.0.0.1:2024/threads')</script>")
+    async with httpx.AsyncClient() as client:
+        page = await client.get(shared.download_url("page.html"))
+    assert page.headers["content-type"].startswith("text/html")
+    assert page.headers["content-security-policy"] == "sandbox"
+    assert page.headers["x-content-type-options"] == "nosniff"
+
+
 async def test_a_signed_address_takes_an_upload(shared: AsyncSandbox) -> None:
     """For its own path only, and a reader's signature does not write."""
     async with httpx.AsyncClient() as client:
