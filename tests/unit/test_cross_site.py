@@ -44,7 +44,7 @@ def from_origin(env: dict[str, str], origin: str, host: str = OWN) -> int:
 @pytest.mark.parametrize(
     "origin",
     [
-        *STUDIO,
+        *sorted(STUDIO),
         "http://localhost:3000",
         "https://localhost",
         "http://127.0.0.1:5173",
