@@ -67,6 +67,7 @@ class Working(Nodes):
         return {
             **changed,
             **ready.update(state),
+            **await self.consent.begun(state, runtime),
             "step": index + 1,
             "done": state["done"] + 1,
             "steps": [*state["steps"], step],
