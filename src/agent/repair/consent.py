@@ -137,9 +137,11 @@ class Consent:
             return None
         return plan if await self._stands(made, state, runtime) else None
 
-    async def begun(self, state: State, runtime: Runtime[Context]) -> dict[str, str]:
-        """Return what state holds once the plan is carried out: later runs may go on with it."""
+    async def begin_plan(self, state: State, runtime: Runtime[Context]) -> dict[str, str]:
+        """Return what state is to hold before a step is carried out; empty where it does already."""
         thread, facts = owner_of(runtime, NAME).thread, [state["decisions"][-1]["seal"]]
+        if await self._seals.holds(state["begun_seal"], _BEGUN, thread, facts):
+            return {}
         return {"begun_seal": await self._seals.seal(_BEGUN, thread, facts)}
 
     async def _stands(self, made: Mapping[str, Any], state: State, runtime: Runtime[Context]) -> bool:
@@ -147,7 +149,7 @@ class Consent:
 
         A rollback takes a run's checkpoints, and leaves what its node wrote beside the question
         (langgraph-api 0.16.7): a run without an answer finds the decision of a run that is gone. So it counts
-        in its own run, and in others once a step of its own run is on record.
+        in its own run, and in others once its own run has put on record that it begins.
         """
         owner = owner_of(runtime, NAME)
         if made.get("run") == owner.run:

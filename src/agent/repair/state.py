@@ -128,7 +128,7 @@ class RepairState(RepairInput, total=False):
     plan_seal: Annotated[str, newest]
     """Shows that the graph made the plan, or took it from a human's edit."""
     begun_seal: str
-    """Shows that the run which carried the last decision has carried out a step: it was not rolled back."""
+    """Shows that the run which carried the last decision began the plan, and was not rolled back."""
     edited: bool
     """Whether the plan is a human's edit of the model's."""
     step: Count
