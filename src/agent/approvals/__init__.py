@@ -1,7 +1,8 @@
 """Asking a human before an agent's risky tool calls."""
 
+from agent.approvals.answers import AnswerWatch
 from agent.approvals.decisions import DECISIONS, Decision
 from agent.approvals.middleware import ApprovalsMiddleware
 from agent.approvals.seals import Seals
 
-__all__ = ["DECISIONS", "ApprovalsMiddleware", "Decision", "Seals"]
+__all__ = ["DECISIONS", "AnswerWatch", "ApprovalsMiddleware", "Decision", "Seals"]

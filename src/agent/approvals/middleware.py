@@ -23,9 +23,10 @@ from langchain.agents.middleware.types import (
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
-from langgraph.types import Command, interrupt
+from langgraph.types import Command
 from pydantic import ValidationError
 
+from agent.approvals.answers import answer_to
 from agent.approvals.decisions import DECISIONS, Asked, Decision, answer_model, answered_by, digest
 from agent.approvals.inbox import for_inboxes
 from agent.approvals.seals import Seals
@@ -238,7 +239,7 @@ def _answer(question: dict[str, Any], asked: Sequence[Asked]) -> list[Any]:
     """
     schema = answer_model(asked, question["actions_hash"])
     try:
-        answer = schema.model_validate(interrupt(question, response_schema=schema))
+        answer = schema.model_validate(answer_to(question, schema))
     except ValidationError as exc:
         expected = ", ".join(one.words() for one in asked)
         raise InputError(

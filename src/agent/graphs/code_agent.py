@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
 
-from agent.approvals import ApprovalsMiddleware
+from agent.approvals import AnswerWatch, ApprovalsMiddleware
 from agent.artifacts.images import ImagesMiddleware
 from agent.artifacts.middleware import ArtifactsMiddleware
 from agent.budget import budget
@@ -78,7 +78,7 @@ def code_agent(
         checkpointer=checkpointer,
         store=store,
         name="agent",
-    ).with_config(callbacks=[RunWatch(manager)])
+    ).with_config(callbacks=[AnswerWatch(), RunWatch(manager)])
 
 
 def _approvals(tools: Sequence[BaseTool], settings: Settings) -> ApprovalsMiddleware:

@@ -6,6 +6,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+from agent.approvals import AnswerWatch
 from agent.context import Context
 from agent.repair.consent import APPROVED, Consent
 from agent.repair.lasting import seconds_left
@@ -85,7 +86,7 @@ def repair_graph(
         .add_conditional_edges("verify", after_verify)
         .add_edge("summarize", END)
         .compile(name="plan_execute", checkpointer=checkpointer)
-        .with_config(recursion_limit=MAX_VISITS, callbacks=[RunWatch(manager)])
+        .with_config(recursion_limit=MAX_VISITS, callbacks=[AnswerWatch(), RunWatch(manager)])
     )
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from langgraph.types import interrupt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from agent.approvals.answers import answer_to
 from agent.approvals.inbox import for_inboxes, from_inbox
 from agent.errors import InputError, problems
 from agent.repair.plan import Plan
@@ -105,9 +105,9 @@ def decided(value: dict[str, Any], problem: Callable[[Plan], str]) -> Approve | 
     Raises:
         InputError: what came is no answer; nothing is approved, and the question stays open.
     """
-    answer = _asked(value)
+    answer = _answer(value)
     while notice := _refused(answer, value["plan_hash"], problem):
-        answer = _asked(value | {"notice": notice})
+        answer = _answer(value | {"notice": notice})
     return answer.decisions[0]
 
 
@@ -120,9 +120,9 @@ def _refused(answer: Answer, plan_hash: str, problem: Callable[[Plan], str]) -> 
     return ""
 
 
-def _asked(value: dict[str, Any]) -> Answer:
+def _answer(value: dict[str, Any]) -> Answer:
     try:
-        return Answer.model_validate(interrupt(value, response_schema=Answer))
+        return Answer.model_validate(answer_to(value, Answer))
     except ValidationError as exc:
         raise InputError(
             f"that is no answer to the question ({problems(exc, 'answer')}). Nothing was approved and it is "

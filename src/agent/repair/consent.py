@@ -24,7 +24,8 @@ from agent.sandbox.owners import owner_of
 
 State = Mapping[str, Any]
 
-_RULE, _REQUEST, _PLAN, _DECISION = "plan approval", "request", "plan", "decision on a plan"
+_RULE, _REQUEST, _PLAN = "plan approval", "request", "plan"
+_DECISION, _BEGUN = "decision on a plan", "plan begun"
 _AGREED = (
     "project", "archive", "baseline", "test_command", "setup_command", "workdir", "protect", "limits",
     "sandbox_policy", "by_products", "setup_changed", "clock",
@@ -121,7 +122,9 @@ class Consent:
         self, made: dict[str, Any], state: State, runtime: Runtime[Context]
     ) -> list[dict[str, Any]]:
         """Return the decisions with one more."""
-        seal = await self._seals.seal(_DECISION, owner_of(runtime, NAME).thread, _facts(made, state))
+        owner = owner_of(runtime, NAME)
+        made = made | {"run": owner.run}
+        seal = await self._seals.seal(_DECISION, owner.thread, _facts(made, state))
         return [*state["decisions"], made | {"seal": seal}]
 
     async def approved(self, state: State, runtime: Runtime[Context]) -> Plan | None:
@@ -130,7 +133,28 @@ class Consent:
         if plan is None or made.get("type") not in APPROVED:
             return None
         same = (made.get("plan_hash"), made.get("iteration")) == (plan.hash(), state["iteration"])
-        return plan if same and await self._genuine(made, state, runtime) else None
+        if not same or not await self._genuine(made, state, runtime):
+            return None
+        return plan if await self._stands(made, state, runtime) else None
+
+    async def begin_plan(self, state: State, runtime: Runtime[Context]) -> dict[str, str]:
+        """Return what state is to hold before a step is carried out; empty where it does already."""
+        thread, facts = owner_of(runtime, NAME).thread, [state["decisions"][-1]["seal"]]
+        if await self._seals.holds(state["begun_seal"], _BEGUN, thread, facts):
+            return {}
+        return {"begun_seal": await self._seals.seal(_BEGUN, thread, facts)}
+
+    async def _stands(self, made: Mapping[str, Any], state: State, runtime: Runtime[Context]) -> bool:
+        """Whether the decision was not taken back.
+
+        A rollback takes a run's checkpoints, and leaves what its node wrote beside the question
+        (langgraph-api 0.16.7): a run without an answer finds the decision of a run that is gone. So it counts
+        in its own run, and in others once its own run has put on record that it begins.
+        """
+        owner = owner_of(runtime, NAME)
+        if made.get("run") == owner.run:
+            return True
+        return await self._seals.holds(state.get("begun_seal"), _BEGUN, owner.thread, [made.get("seal")])
 
     async def _genuine(self, made: Mapping[str, Any], state: State, runtime: Runtime[Context]) -> bool:
         thread = owner_of(runtime, NAME).thread

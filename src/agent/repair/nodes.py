@@ -31,7 +31,7 @@ MAX_SETUP_OUTPUT_BYTES = 4_000
 
 FRESH: Update = {
     "baseline": "", "clock": "", "spent_s": 0.0, "iteration": 1, "rejections": 0, "done": 0,
-    "plan": {}, "plan_seal": "", "edited": False, "step": 0, "steps": [],
+    "plan": {}, "plan_seal": "", "begun_seal": "", "edited": False, "step": 0, "steps": [],
     "changes": {}, "executable": {}, "left_out": {}, "by_products": [], "setup_changed": {},
     "tests_before": {}, "tests_after": None, "outcomes": {}, "story": "", "decisions": [],
     "changed_tests": [], "outside": [], "warnings": [], "status": None, "diff": "", "summary": "",

@@ -64,6 +64,8 @@ class Decision(TypedDict, total=False):
     """Of the plan that is carried out with it."""
     type: Required[Literal["approve", "edit", "reject"]]
     by: Literal["human", "policy"]
+    run: str
+    """That carried the answer."""
     user: str
     """Who, where the server has authentication."""
     message: str
@@ -125,6 +127,8 @@ class RepairState(RepairInput, total=False):
     plan: Annotated[dict[str, Any], _usable(Plan), newest]
     plan_seal: Annotated[str, newest]
     """Shows that the graph made the plan, or took it from a human's edit."""
+    begun_seal: str
+    """Shows that the run which carried the last decision began the plan, and was not rolled back."""
     edited: bool
     """Whether the plan is a human's edit of the model's."""
     step: Count

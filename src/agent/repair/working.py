@@ -48,6 +48,8 @@ class Working(Nodes):
         plan, index = await self.consent.approved(state, runtime), state["step"]
         if plan is None:
             return {"decisions": []}  # none that counts: the plan is asked about next
+        if begun := await self.consent.begin_plan(state, runtime):
+            return begun
         if index >= len(plan.steps):
             return {}  # sent here by a client: the plan is carried out, and is verified next
         progress(runtime, state, "execute", plan.steps[index].change)
