@@ -12,6 +12,7 @@ from agent.repair.baseline import Baseline, Sent, Uploaded
 from agent.repair.lasting import NAME
 from agent.repair.request import NO_ARCHIVE
 from agent.repair.testing import policy_of, set_up
+from agent.repair.tree import tree_of
 from agent.repair.workspace import Marker, Workspace
 from agent.sandbox.live import box
 from agent.sandbox.manager import Acquired, SandboxManager
@@ -153,7 +154,7 @@ class Preparing:
         else:
             await work.put(state["project"], executable=Sent(state["project"]).scripts)
             # A file that is not there would count as deleted in the patch.
-            if missing := sorted(state["project"].keys() - (await work.snapshot()).keys()):
+            if missing := sorted(tree_of(state["project"]).keys() - (await work.snapshot()).keys()):
                 raise SandboxError(f"the sandbox did not take the project's file {missing[0]!r}")
 
     async def _set_up(self, acquired: Acquired, work: Workspace, state: State) -> CommandResult | None:

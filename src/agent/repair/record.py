@@ -58,15 +58,13 @@ async def settle(work: Workspace, baseline: Baseline, state: State) -> list[str]
     return [printable(path) for path in wrong]
 
 
-async def patch(work: Workspace, baseline: Baseline, state: State) -> None:
-    """Change a project, as it was sent, the way `git apply` of the diff would.
+async def patch(work: Workspace, baseline: Baseline, state: State) -> Tree:
+    """Change a project, as it was sent, the way `git apply` of the diff would; return its files then.
 
     Raises:
         SandboxError: the files are not what they should be.
     """
     changes: Mapping[str, str | None] = state["changes"]
-    if not changes:
-        return
     wanted = patched(baseline, state)
     await work.remove([path for path, text in changes.items() if text is None])
     texts = {path: text for path, text in changes.items() if text is not None}
@@ -74,11 +72,15 @@ async def patch(work: Workspace, baseline: Baseline, state: State) -> None:
         await work.put(texts, executable=[path for path in texts if wanted[path].executable])
     except OSError as exc:
         raise SandboxError(f"the patch could not be applied: {exc}") from exc
-    # A file compiled by the set-up can pass for that of a changed one of the same size, a moment later.
-    await work.drop_caches()
+    if state["setup_command"]:
+        # A file that it compiled can pass for that of a changed one of the same size, a moment later.
+        await work.drop_caches()
     now = await work.snapshot()
-    if wrong := [path for path in changes if now.get(path) != wanted.get(path)]:
+    # All of them, where no set-up has been at work.
+    of = changes if state["setup_command"] else {**wanted, **now}
+    if wrong := [path for path in of if now.get(path) != wanted.get(path)]:
         raise SandboxError(f"the patch could not be applied: {wrong[0]!r} is not what it should be")
+    return now
 
 
 def patched(baseline: Baseline, state: State) -> Tree:

@@ -25,6 +25,7 @@ from agent.repair.baseline import Baseline, Sent
 from agent.repair.lasting import NAME
 from agent.repair.report import TestReport
 from agent.repair.testing import policy_of, set_up, test
+from agent.repair.tree import Tree
 from agent.repair.workspace import Workspace
 from agent.sandbox.live import box
 from agent.sandbox.manager import Acquired, SandboxManager
@@ -110,15 +111,15 @@ class Verifying:
             await _fill(work, state, archive)
             if has_setup and (failed := await self._set_up(made, work, state)):
                 return Verified(None, failed)
-            await record.patch(work, baseline, state)
+            files = await record.patch(work, baseline, state)
             warnings = await _passed_over(work, baseline, state)
-            report = await _tested(work, baseline, state)
+            report = await tested(work, baseline, state, files)
             if report.green or not has_setup:
                 return Verified(report, warnings=warnings)
             # The set-up may have built something of files that the patch changes.
             if (await set_up(work, state)).exit_code != 0:
                 return Verified(report, warnings=warnings)
-            again = await _tested(work, baseline, state)
+            again = await tested(work, baseline, state, await work.snapshot())
             return Verified(again, warnings=(*warnings, ONLY_AFTER_SETUP) if again.green else warnings)
 
     async def _set_up(self, made: Acquired, work: Workspace, state: State) -> CommandResult | None:
@@ -142,7 +143,7 @@ async def _fill(work: Workspace, state: State, archive: bytes) -> None:
         await work.put_archive(archive)
         await work.unpack()
     else:
-        await work.put(state["project"], executable=Sent(state["project"]).scripts)
+        await work.put(state["project"], executable=Sent(state["project"]).scripts, anew=True)
 
 
 async def _passed_over(work: Workspace, baseline: Baseline, state: State) -> tuple[str, ...]:
@@ -155,9 +156,8 @@ async def _passed_over(work: Workspace, baseline: Baseline, state: State) -> tup
     return (outcome.passed_over(found),) if found else ()
 
 
-async def _tested(work: Workspace, baseline: Baseline, state: State) -> TestReport:
-    """Run the tests; red if protected files changed meanwhile."""
-    was = await work.snapshot()
+async def tested(work: Workspace, baseline: Baseline, state: State, was: Tree) -> TestReport:
+    """Run the tests; red if protected files are not what they were before."""
     report = await test(work, state)
     now = await work.snapshot()
     touched = [path for path in baseline.tree if now.get(path) != was.get(path)]

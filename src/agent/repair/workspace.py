@@ -49,8 +49,9 @@ _GIT_IGNORED = """\
 : > ../.repair/ignored
 command -v git > /dev/null || exit 0
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
-git init -q --bare ../.repair/git
-git --git-dir=../.repair/git --work-tree=. check-ignore -z --stdin < ../.repair/paths > ../.repair/ignored
+export GIT_DIR=../.repair/git GIT_WORK_TREE=.
+env -u GIT_WORK_TREE git init -q --bare
+timeout 20 git check-ignore -z --stdin < ../.repair/paths > ../.repair/ignored
 exit 0"""
 """With a repository of our own beside the project: one in it may not be what the client has."""
 
@@ -111,11 +112,20 @@ class Workspace:
         await self._sh(listing_command("../.repair/listing"))
         return parsed(await self._box.read_file(f"{META}/listing"))
 
-    async def put(self, files: Mapping[str, str], *, executable: Collection[str] = ()) -> None:
-        """Write files (path → text), whatever stands in their way."""
+    async def put(
+        self, files: Mapping[str, str], *, executable: Collection[str] = (), anew: bool = False
+    ) -> None:
+        """Write files (path → text), whatever stands in their way.
+
+        Args:
+            files: path → text.
+            executable: those of them that are to be executable.
+            anew: nothing does: the project's folder is empty.
+        """
         if not files:
             return
-        await self.remove(files)
+        if not anew:
+            await self.remove(files)
         await self._box.write_files({f"{ROOT}/{p}": t.encode("utf-8", "replace") for p, t in files.items()})
         if marked := [path for path in files if path in executable]:
             await self._listed(marked)

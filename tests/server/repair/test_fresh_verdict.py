@@ -6,7 +6,7 @@ from agent.context import Context
 from server.repair.conftest import MakeRepair
 from support.alive import alive
 from support.e2b_process import E2BLocal
-from support.repairs import ADD, APPROVE, CALC, DOUBLE, plan
+from support.repairs import ADD, APPROVE, CALC, DOUBLE, plan, quoted
 
 PYTHON = {
     "calc.py": "def add(a, b):\n    return a - b\n",
@@ -113,16 +113,16 @@ async def test_links_and_what_lies_behind_them_turn_no_test_green(make_repair: M
 
 
 async def test_forged_list_of_files_puts_no_test_into_the_patch(make_repair: MakeRepair) -> None:
-    """A `find` of the step's own says that the tests are as they were, until they are recorded."""
+    """A `find` of the step's own shows the tests as they were, until they have been put back."""
     cheat = """
-mkdir -p ~/bin; cp -r tests ~/kept; echo exit 0 > tests/run.sh
+mkdir -p ~/bin; cp tests/run.sh ~/run.sh
 cat > ~/bin/find <<'END'
 #!/bin/bash
-n=$(( $(cat /tmp/n 2> /dev/null) + 1 )); echo $n > /tmp/n
-if [ $n -lt 25 ]; then cp ~/kept/run.sh tests/run.sh; else echo exit 0 > tests/run.sh; fi
+case "$*" in *-exec*) touch ~/over ;; esac
+if [ -e ~/over ]; then echo exit 0 > tests/run.sh; else cp ~/run.sh tests/run.sh; fi
 exec /usr/bin/find "$@"
 END
-chmod +x ~/bin/find; echo 'export PATH=~/bin:$PATH' >> ~/.bash_profile"""
+chmod +x ~/bin/find; echo 'export PATH=~/bin:$PATH' >> ~/.bash_profile; echo exit 0 > tests/run.sh"""
     repair = make_repair(plan(("calc.sh", cheat)))
     await repair.start(limits={"tries": 1})
     state = await repair.answer(APPROVE)
@@ -134,7 +134,7 @@ async def test_report_written_by_a_program_left_running_is_not_read(make_repair:
     """The counts are those of the sandbox that verified; there nobody forged one."""
     forged = "<testsuite><testcase name='a'/><testcase name='b'/></testsuite>"
     loop = f'while :; do echo "{forged}" > ~/.repair/junit.xml; sleep 0.01; done'
-    cheat = f"nohup bash -c {loop!r} > /dev/null 2>&1 & disown"
+    cheat = f"nohup bash -c {quoted(loop)} > /dev/null 2>&1 & disown"
     repair = make_repair(plan(ADD, ("calc.sh", cheat), DOUBLE))
     await repair.start()
     state = await repair.answer(APPROVE)
