@@ -214,10 +214,11 @@ class Workspace:
         """Return those of the paths that the project's .gitignore files name; none where git is missing."""
         if not paths:
             return []
-        await self._listed(paths)
+        # A name that begins with a colon would be git's magic, and end the command.
+        await self._listed(f"./{path}" for path in paths)
         await self._sh(_GIT_IGNORED)
         found = (await self._box.read_file(f"{META}/ignored")).split(b"\0")
-        return sorted(name.decode("utf-8", "surrogateescape") for name in found if name)
+        return sorted(name.decode("utf-8", "surrogateescape").removeprefix("./") for name in found if name)
 
     async def drop_caches(self) -> None:
         """Delete compiled Python: it can be made to differ from its source."""

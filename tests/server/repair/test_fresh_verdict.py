@@ -88,7 +88,12 @@ async def test_added_files_that_git_ignores_are_named(make_repair: MakeRepair) -
         "mkdir build; echo 'add() { echo $(($1 + $2)); }; double() { echo $(($1 + $1)); }' > build/calc.sh"
     )
     repair = make_repair(
-        plan(("build/calc.sh", f"{mended}; echo > a.gen.sh; echo > kept.gen.sh; echo > b.sh"))
+        plan(
+            (
+                "build/calc.sh",
+                f"{mended}; echo > a.gen.sh; echo > kept.gen.sh; echo > b.sh; echo > ':(exclude)c.sh'",
+            )
+        )
     )
     await repair.start(project)
     state = await repair.answer(APPROVE)
