@@ -2,7 +2,8 @@
 
 An agent can leave behind what no patch holds: compiled files, programs that run on, profiles, packages. So
 the tests run in a sandbox made for them, from what state holds, and it is ended afterwards. The set-up
-command runs there before the patch is applied: what the agent wrote never runs while the internet is open.
+command runs there before the patch is applied: what the agent wrote does not run while the internet is open
+for the set-up alone.
 """
 
 import asyncio
@@ -119,7 +120,8 @@ class Verifying:
             # The set-up may have built something of files that the patch changes.
             if (await set_up(work, state)).exit_code != 0:
                 return Verified(report, warnings=warnings)
-            again = await tested(work, baseline, state, await work.snapshot())
+            # Measured against the files before the first run: it may have changed tests for the second.
+            again = await tested(work, baseline, state, files)
             return Verified(again, warnings=(*warnings, ONLY_AFTER_SETUP) if again.green else warnings)
 
     async def _set_up(self, made: Acquired, work: Workspace, state: State) -> CommandResult | None:

@@ -46,6 +46,15 @@ async def test_set_up_runs_again_where_the_tests_need_what_it_builds(make_repair
     ]
 
 
+async def test_tests_changed_by_the_first_run_turn_no_second_one_green(make_repair: MakeRepair) -> None:
+    """The code under test rewrites a test and fails; the run after the second set-up would pass."""
+    repair = make_repair(plan(("a.sh", "echo 'echo exit 0 > tests/run.sh; echo 0' > a.sh")))
+    await repair.start(ONE, setup_command="true", limits={"tries": 1})
+    state = await repair.answer(APPROVE)
+    assert (state["status"], state["tests_after"]["exit_code"]) == ("failed", 0)
+    assert "tests/run.sh changed while the tests ran" in state["summary"]
+
+
 async def test_set_up_that_fails_a_second_time_is_no_failing_test(
     make_repair: MakeRepair, sandboxes: E2BLocal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
