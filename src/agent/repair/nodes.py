@@ -16,13 +16,14 @@ from agent.repair import outcome, record
 from agent.repair.baseline import Baseline, Sent, Uploaded
 from agent.repair.consent import Consent
 from agent.repair.lasting import NAME, lasting, progress, task_of
-from agent.repair.preparing import Preparing
+from agent.repair.preparing import First, Preparing
 from agent.repair.request import checked
 from agent.repair.state import RepairState, checked_state
 from agent.repair.testing import policy_of, test
-from agent.repair.workspace import Workspace
+from agent.repair.verifying import Verifying
 from agent.sandbox.manager import SandboxManager
 from agent.sandbox.owners import owner_of
+from agent.sandbox.provider import CommandResult
 from agent.settings import Settings
 from agent.tools.results import command_text
 
@@ -52,6 +53,7 @@ class Nodes:
         self.settings = settings
         self.manager = manager
         self.preparing = Preparing(manager)
+        self.verifying = Verifying(manager)
         self.consent = consent
 
     async def trusted(self, state: RepairState, runtime: Runtime[Context]) -> None:
@@ -66,6 +68,12 @@ class Nodes:
     def model(self, runtime: Runtime[Context]) -> BaseChatModel:
         """Return the run's chat model."""
         return chat_model(self.settings, runtime.context.model if runtime.context else None)
+
+
+def setup_failed(state: RepairState, result: CommandResult) -> Update:
+    """Return what belongs into state where the set-up command failed: the run ends."""
+    words = command_text(result, policy_of(state).command_timeout_s, MAX_SETUP_OUTPUT_BYTES)
+    return {"status": "setup_failed", "summary": words, "tests_after": None}
 
 
 class FirstAndLast(Nodes):
@@ -86,25 +94,32 @@ class FirstAndLast(Nodes):
         state = {**state, **fresh}  # type: ignore[typeddict-item]
         progress(runtime, state, "bootstrap", "Preparing the project in a sandbox.")
         self.manager.begin(owner_of(runtime, NAME))
-        work, setup = await self.preparing.first(state, runtime, fresh["prepared"])
-        fresh["sandbox_id"] = work.sandbox_id
-        if setup and setup.exit_code != 0:
-            words = command_text(setup, policy_of(state).command_timeout_s, MAX_SETUP_OUTPUT_BYTES)
-            return fresh | {"status": "setup_failed", "summary": words}
-        fresh |= await self._measured(state, runtime, work)
+        first = await self.preparing.first(state, runtime, fresh["prepared"])
+        fresh["sandbox_id"] = first.work.sandbox_id
+        if first.setup and first.setup.exit_code != 0:
+            return fresh | setup_failed(state, first.setup)
+        fresh |= await self._measured(state, runtime, first)
         return fresh | await self.consent.seal_request({**state, **fresh}, runtime)
 
-    async def _measured(self, state: RepairState, runtime: Runtime[Context], work: Workspace) -> Update:
+    async def _measured(self, state: RepairState, runtime: Runtime[Context], first: First) -> Update:
         """Record what the project held and how its tests fail."""
+        work = first.work
         update: Update = {}
         baseline: Baseline = Sent(state["project"])
         if state["archive"]:
             baseline = Uploaded(await work.kept_tree())
             update["baseline"] = await baseline.keep(work)
         report = await test(work, state)
-        runtime.stream_writer({"type": "tests", "phase": "baseline", "report": report.as_state()})
         update |= record.by_products(baseline, await work.snapshot())
-        update |= {"tests_before": report.as_state(), "clock": await work.clock()}
+        update["clock"] = await work.clock()
+        if report.green and first.used:
+            # What an earlier run of the thread left in the sandbox may be all that makes them pass.
+            verified = await self.verifying.verified({**state, **update}, runtime, work, baseline)
+            if verified.setup:
+                return update | setup_failed(state, verified.setup)
+            report = verified.report or report
+        runtime.stream_writer({"type": "tests", "phase": "baseline", "report": report.as_state()})
+        update["tests_before"] = report.as_state()
         if report.green:
             update |= {"status": "already_green", "tests_after": report.as_state()}
         return update

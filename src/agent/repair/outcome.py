@@ -44,8 +44,8 @@ def oddities(state: State, report: TestReport, digest: str) -> list[str]:
     before = TestReport.from_state(state["tests_before"])
     found = []
     now, earlier = failures(report), state["outcomes"].get(digest)
-    unchanged = not state["changes"] and not state["left_out"]
-    if report.green and unchanged:
+    # What was left out of the patch was not there.
+    if report.green and not state["changes"]:
         found.append("Flaky: the tests failed at first and pass now, and no file of the project was changed.")
     elif earlier not in {None, now}:
         found.append("Flaky: the tests ended otherwise than before on the very same files.")
@@ -58,6 +58,19 @@ def oddities(state: State, report: TestReport, digest: str) -> list[str]:
         elif (report.skipped or 0) > (before.skipped or 0):
             found.append(f"More tests were skipped than before the repair: {report.skipped}.")
     return found
+
+
+def passed_over(names: Sequence[str]) -> str:
+    """Warn of files that the patch adds and a commit would not have."""
+    return f"The patch adds files that .gitignore names, which `git add` passes over: {_listed(names)}."
+
+
+def missing(state: State, names: Sequence[str]) -> str:
+    """Warn of a red run that lacked what the steps left beside the patch."""
+    return (
+        f"Try {state['iteration']}: the tests failed in a sandbox with the patch alone. "
+        f"What the steps left besides was not in it: {_listed(names)}."
+    )
 
 
 def unless_touched(report: TestReport, touched: Sequence[str], protect: Sequence[str]) -> TestReport:
@@ -125,6 +138,6 @@ def _rejected(state: State) -> str:
     return f"{first} {ending}" + (f"\nThe human said: {words}" if words else "")
 
 
-def _listed(names: list[str] | tuple[str, ...]) -> str:
+def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
     return ", ".join(names[:MAX_SHOWN]) + more

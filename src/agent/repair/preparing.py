@@ -10,9 +10,9 @@ from agent.context import Context
 from agent.errors import InputError, SandboxError
 from agent.repair.baseline import Baseline, Sent, Uploaded
 from agent.repair.lasting import NAME
-from agent.repair.record import settle
 from agent.repair.request import NO_ARCHIVE
 from agent.repair.testing import policy_of, set_up
+from agent.repair.tree import tree_of
 from agent.repair.workspace import Marker, Workspace
 from agent.sandbox.live import box
 from agent.sandbox.manager import Acquired, SandboxManager
@@ -45,6 +45,17 @@ class Ready:
         return {"sandbox_id": self.work.sandbox_id, "warnings": list(warnings)}
 
 
+@dataclass(frozen=True, slots=True)
+class First:
+    """A sandbox that a run begins in."""
+
+    work: Workspace
+    setup: CommandResult | None
+    """How the set-up command ended, where one ran."""
+    used: bool
+    """It was there before: an earlier run may have worked in it."""
+
+
 class Preparing:
     """Prepares a thread's sandbox once, and again where it was lost or is not what it should be.
 
@@ -55,23 +66,18 @@ class Preparing:
     def __init__(self, manager: SandboxManager) -> None:
         self._manager = manager
 
-    async def first(
-        self, state: State, runtime: Runtime[Context], token: str
-    ) -> tuple[Workspace, CommandResult | None]:
+    async def first(self, state: State, runtime: Runtime[Context], token: str) -> First:
         """Put the project into a sandbox and run the set-up command, unless an earlier visit has done it.
 
         Args:
             token: the same in each visit of one run; the sandbox bears it once it is prepared.
-
-        Returns:
-            The sandbox, and how the set-up command ended where one ran.
 
         Raises:
             InputError: the project cannot be had; no sandbox is left behind.
         """
         acquired, work = await self._acquired(state, runtime)
         if (await work.marker()).token == token:
-            return work, None
+            return First(work, None, used=True)
         try:
             if acquired.how == "connected" and _wants_internet(state):
                 acquired, work = await self._moved(state, runtime, work)
@@ -82,7 +88,7 @@ class Preparing:
         setup = await self._set_up(acquired, work, state)
         if setup is None or setup.exit_code == 0:
             await work.mark(Marker(token))
-        return work, setup
+        return First(work, setup, used=acquired.how not in {"created", "replaced"})
 
     async def ready(self, state: State, runtime: Runtime[Context]) -> Ready:
         """Return the prepared sandbox; one that was lost is made again, with the steps done so far."""
@@ -96,13 +102,6 @@ class Preparing:
         elif marker.done < state["done"]:
             warnings.append(_fell_back(runtime, acquired))
         return Ready(acquired, work, await baseline_of(work, state), marker, warnings)
-
-    async def renewed(self, state: State, runtime: Runtime[Context], sandbox_id: str) -> Ready:
-        """Return a sandbox made anew in place of one: with the same project, and nothing else of it."""
-        await self.end(state, runtime, sandbox_id)
-        ready = await self.ready({**state, "sandbox_id": ""}, runtime)
-        await settle(ready.work, ready.baseline, state)
-        return ready
 
     async def end(self, state: State, runtime: Runtime[Context], sandbox_id: str) -> None:
         """End a sandbox, however the policy keeps it otherwise."""
@@ -123,7 +122,7 @@ class Preparing:
         self, state: State, runtime: Runtime[Context], work: Workspace
     ) -> tuple[Acquired, Workspace]:
         """Exchange a sandbox for one whose set-up command reaches the internet, which only a new one can."""
-        archive = await work.archive() if state["archive"] else b""
+        archive = await work.archive(state["archive"]["sha256"]) if state["archive"] else b""
         await self.end(state, runtime, work.sandbox_id)
         acquired, work = await self._acquired({**state, "sandbox_id": ""}, runtime)
         if archive:
@@ -149,11 +148,13 @@ class Preparing:
     async def _fill(self, work: Workspace, state: State) -> None:
         await work.clear()
         if state["archive"]:
-            await work.unpack(state["archive"]["sha256"])
+            await work.archive(state["archive"]["sha256"])
+            await work.unpack()
+            await work.keep_copy()
         else:
             await work.put(state["project"], executable=Sent(state["project"]).scripts)
             # A file that is not there would count as deleted in the patch.
-            if missing := sorted(state["project"].keys() - (await work.snapshot()).keys()):
+            if missing := sorted(tree_of(state["project"]).keys() - (await work.snapshot()).keys()):
                 raise SandboxError(f"the sandbox did not take the project's file {missing[0]!r}")
 
     async def _set_up(self, acquired: Acquired, work: Workspace, state: State) -> CommandResult | None:

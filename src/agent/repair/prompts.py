@@ -108,12 +108,25 @@ def step_request(
     )
 
 
-def attempt_story(plan: Plan, reports: Sequence[Mapping[str, Any]], outcome: str, *, edited: bool) -> str:
-    """Tell what an attempt planned, what came of each step and how the tests ended, for the next plan."""
+def attempt_story(
+    plan: Plan, reports: Sequence[Mapping[str, Any]], outcome: str, besides: Sequence[str], *, edited: bool
+) -> str:
+    """Tell what an attempt planned, what came of each step and how the tests ended, for the next plan.
+
+    Args:
+        plan: what was to be done.
+        reports: of each step.
+        outcome: how the tests ended.
+        besides: files that the steps wrote and no patch holds: the tests ran without them.
+        edited: whether a human had changed the plan.
+    """
     told = [f"Plan{' (edited by the human)' if edited else ''}: {plan.summary}"]
     for step, report in zip(plan.steps, reports, strict=False):
         told.append(f"- {step.file}: {step.change}\n  Result: {clipped(str(report['report']), 1000)}")
     told.append(f"Afterwards the tests were run: {outcome}. The files above are as they are now.")
+    if besides:
+        names = clipped(", ".join(besides), 1000)
+        told.append(f"The tests ran in a sandbox that has the changed files alone, and not these: {names}.")
     return "\n".join(told)
 
 

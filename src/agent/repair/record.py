@@ -2,12 +2,13 @@
 
 import hashlib
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from agent.errors import SandboxError
 from agent.repair.baseline import Baseline
 from agent.repair.diff import unified_diff
-from agent.repair.tree import Entry, Tree, differing, ignored, printable, text_entry
+from agent.repair.tree import Entry, Tree, differing, ignored, matches, printable, text_entry
 from agent.repair.workspace import Workspace
 
 MAX_FILE_BYTES = 500_000
@@ -18,14 +19,8 @@ State = Mapping[str, Any]
 
 
 def expected(baseline: Baseline, state: State) -> Tree:
-    """Return the files as state knows them: the baseline with the changes made."""
-    tree = {path: entry for path, entry in baseline.tree.items() if not ignored(path)}
-    for path, text in state["changes"].items():
-        if text is None:
-            tree.pop(path, None)
-        else:
-            known = path in baseline.tree and baseline.tree[path].executable
-            tree[path] = text_entry(text, executable=state["executable"].get(path, known))
+    """Return the files as state knows them: the baseline with the changes made, but for those left out."""
+    tree = patched(baseline, state)
     return {path: entry for path, entry in tree.items() if printable(path) not in state["left_out"]}
 
 
@@ -63,21 +58,69 @@ async def settle(work: Workspace, baseline: Baseline, state: State) -> list[str]
     return [printable(path) for path in wrong]
 
 
-async def recorded(work: Workspace, baseline: Baseline, state: State) -> dict[str, Any]:
-    """Return what belongs into state of the files as they are now."""
+async def patch(work: Workspace, baseline: Baseline, state: State) -> Tree:
+    """Change a project, as it was sent, the way `git apply` of the diff would; return its files then.
+
+    Raises:
+        SandboxError: the files are not what they should be.
+    """
+    changes: Mapping[str, str | None] = state["changes"]
+    wanted = patched(baseline, state)
+    await work.remove([path for path, text in changes.items() if text is None])
+    texts = {path: text for path, text in changes.items() if text is not None}
+    try:
+        await work.put(texts, executable=[path for path in texts if wanted[path].executable])
+    except OSError as exc:
+        raise SandboxError(f"the patch could not be applied: {exc}") from exc
+    if state["setup_command"]:
+        # A file that it compiled can pass for that of a changed one of the same size, a moment later.
+        await work.drop_caches()
+    now = await work.snapshot()
+    # All of them, where no set-up has been at work.
+    of = changes if state["setup_command"] else {**wanted, **now}
+    if wrong := [path for path in of if now.get(path) != wanted.get(path)]:
+        raise SandboxError(f"the patch could not be applied: {wrong[0]!r} is not what it should be")
+    return now
+
+
+def patched(baseline: Baseline, state: State) -> Tree:
+    """Return the files of the project, as it was sent, with the changes that state holds."""
+    tree = {path: entry for path, entry in baseline.tree.items() if not ignored(path)}
+    for path, text in state["changes"].items():
+        if text is None:
+            tree.pop(path, None)
+        else:
+            known = path in baseline.tree and baseline.tree[path].executable
+            tree[path] = text_entry(text, executable=state["executable"].get(path, known))
+    return tree
+
+
+async def recorded(
+    work: Workspace, baseline: Baseline, state: State, *, protect: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return what belongs into state of the files as they are now.
+
+    Args:
+        work: where they are.
+        baseline: the files as they were sent.
+        state: what is known of the set-up's traces.
+        protect: globs of files whose change is no part of the repair.
+    """
     now = shown(baseline, await work.snapshot(), state)
     was = {path: entry for path, entry in baseline.tree.items() if not ignored(path)}
-    changed = differing(was, now)
+    changed = [path for path in differing(was, now) if not matches(path, protect)]
     left_out: dict[str, str] = {}
     room = MAX_CHANGES_BYTES
     for path in changed:
         room -= now[path].size_bytes if path in now and not now[path].link else 0
         if why := _unfit(path, was.get(path), now.get(path), room):
             left_out[path] = why
+    _leave_out_what_meets(left_out, was, changed)
     fit = [path for path in changed if path not in left_out]
     before = await baseline.read(work, [path for path in fit if path in was])
     after = await work.read([path for path in fit if path in now])
     old, new = _texts(before, left_out), _texts(after, left_out)
+    _leave_out_what_meets(left_out, was, changed)
     # A file that vanished between the two looks is left to the next one.
     kept = [p for p in fit if p not in left_out and (p in old or p not in was) and (p in new or p not in now)]
     return {
@@ -97,6 +140,8 @@ def _unfit(path: str, was: Entry | None, now: Entry | None, room: int) -> str:
     entries = [entry for entry in (was, now) if entry is not None]
     if path != printable(path):
         return "its name is not UTF-8"
+    if ".git" in path.lower().split("/"):
+        return "git takes no file of that name"
     if any(entry.link for entry in entries):
         return "it is, or was, a link"
     if any(not entry.sha256 for entry in entries):
@@ -104,6 +149,17 @@ def _unfit(path: str, was: Entry | None, now: Entry | None, room: int) -> str:
     if any(entry.size_bytes > MAX_FILE_BYTES for entry in entries):
         return f"it has more than {MAX_FILE_BYTES} bytes"
     return f"all changes together have more than {MAX_CHANGES_BYTES} bytes" if room < 0 else ""
+
+
+def _leave_out_what_meets(left_out: dict[str, str], was: Tree, changed: Iterable[str]) -> None:
+    """Leave out files where the project keeps one that was left out: a folder where it has a file or a link,
+    or the other way round. No patch puts a file there.
+    """
+    staying = {path for path in left_out if path in was}
+    folders = {parent for path in staying for parent in _parents(path)}
+    for path in changed:
+        if path not in was and path not in left_out and (path in folders or staying & {*_parents(path)}):
+            left_out[path] = "the project keeps something else in its place"
 
 
 def _texts(files: Mapping[str, bytes], left_out: dict[str, str]) -> dict[str, str]:
@@ -154,7 +210,7 @@ def _parents(path: str) -> list[str]:
     return parents[::-1]
 
 
-def digest(baseline: Baseline, tree: Tree, state: State) -> str:
-    """Return what stands for the files of a snapshot: equal files have equal digests."""
-    entries = sorted(shown(baseline, tree, state).items())
+def digest(baseline: Baseline, state: State) -> str:
+    """Return what stands for the project with the patch: equal files have equal digests."""
+    entries = sorted(patched(baseline, state).items())
     return hashlib.sha256(repr(entries).encode("utf-8", "surrogateescape")).hexdigest()[:32]

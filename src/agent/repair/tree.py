@@ -5,10 +5,11 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-IGNORED_FOLDERS = (
-    "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox",
-    ".git", ".hg", ".svn", ".venv", "venv", "node_modules",
-)  # fmt: skip
+from agent.errors import SandboxError
+
+CACHES = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox")
+"""Folders that running the tests writes."""
+IGNORED_FOLDERS = (*CACHES, ".git", ".hg", ".svn", ".venv", "venv", "node_modules")
 """Caches, dependencies and version control: no part of a patch, whatever happens in them."""
 IGNORED_FILES = ("*.pyc", ".coverage")
 
@@ -30,6 +31,8 @@ class Entry:
     executable: bool = False
     link: bool = False
 
+
+FORGED = "the sandbox's list of the project's files was forged or cut short"
 
 Tree = dict[str, Entry]
 """Relative path → file, without what is ignored."""
@@ -58,6 +61,9 @@ def parsed(listing: bytes) -> Tree:
     """Read the tree that `listing_command` wrote.
 
     Names that are not UTF-8 keep their bytes as surrogates; see `printable`.
+
+    Raises:
+        SandboxError: the command cannot have written it; whoever works in the sandbox can.
     """
     # No name is empty, so the first empty field ends the digests; where there are none it comes first.
     head, _, tail = (b"\0" + listing).partition(b"\0\0")
@@ -68,11 +74,18 @@ def parsed(listing: bytes) -> Tree:
     found: Tree = {}
     fields = tail.split(b"\0")
     for about, name, target in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
-        kind, mode, size = about.split(b" ")
         path = _name(name)
-        link = kind == b"l"
-        digest = hashlib.sha256(target).hexdigest() if link else hashes.get(path, "")
-        found[path] = Entry(digest, int(size), not link and bool(int(mode, 8) & 0o100), link)
+        if {"", ".", ".."} & set(path.split("/")):
+            raise SandboxError(f"{FORGED}: it names {printable(path)!r}")
+        if ignored(path):
+            continue
+        try:
+            kind, mode, size = about.split(b" ")
+            link = kind == b"l"
+            digest = hashlib.sha256(target).hexdigest() if link else hashes.get(path, "")
+            found[path] = Entry(digest, int(size), not link and bool(int(mode, 8) & 0o100), link)
+        except ValueError:
+            raise SandboxError(f"{FORGED}: it says {about[:60]!r} of {printable(path)!r}") from None
     return found
 
 

@@ -12,13 +12,12 @@ from agent.repair.consent import NOT_APPROVED, Consent
 from agent.repair.diff import news
 from agent.repair.executor import Executor
 from agent.repair.lasting import lasting, progress, seconds_left, steps_left, task_of
-from agent.repair.nodes import Nodes, Update
+from agent.repair.nodes import Nodes, Update, setup_failed
 from agent.repair.plan import Plan
 from agent.repair.preparing import Ready
 from agent.repair.prompts import attempt_story, story
 from agent.repair.report import TestReport
 from agent.repair.state import RepairState, StepReport
-from agent.repair.testing import test
 from agent.repair.tree import differing, ignored, matches, printable
 from agent.repair.workspace import Marker
 from agent.sandbox.manager import SandboxManager
@@ -90,29 +89,39 @@ class Working(Nodes):
 
     @lasting
     async def verify(self, state: RepairState, runtime: Runtime[Context]) -> Update:
-        """Put the protected files back, run the tests, and let the exit code decide."""
+        """Run the tests on the patch in a sandbox of its own, and let the exit code decide.
+
+        Protected files are put back in the thread's sandbox too: the next plan starts from there.
+        """
         await self.trusted(state, runtime)
         if await self.consent.approved(state, runtime) is None:
             raise InputError(NOT_APPROVED)
-        progress(runtime, state, "verify", "Running the tests.")
+        progress(runtime, state, "verify", "Running the tests in a new sandbox, on the patch alone.")
         ready = await self.preparing.ready(state, runtime)
         await record.settle(ready.work, ready.baseline, state)
         guarded = await _put_back(ready, state)
-        kept = await record.recorded(ready.work, ready.baseline, state)
-        if state["outside"] and not state["archive"]:
-            # What was written outside the project may make the tests pass, and no patch would hold it.
-            ready = await self.preparing.renewed({**state, **kept}, runtime, ready.work.sandbox_id)
-        files = record.digest(ready.baseline, await ready.work.snapshot(), state)
-        report = await _unless_touched(ready, state, await test(ready.work, state))
+        kept = await record.recorded(ready.work, ready.baseline, state, protect=state["protect"])
+        besides = await ready.work.left_behind(state["clock"])
+        patch: RepairState = {**state, **kept}  # type: ignore[typeddict-item]
+        verified = await self.verifying.verified(patch, runtime, ready.work, ready.baseline)
+        changed_tests = sorted({*state["changed_tests"], *guarded})[:MAX_NAMED]
+        if verified.report is None:
+            assert verified.setup is not None
+            ended = setup_failed(state, verified.setup)
+            return {**kept, **ready.update(state), "changed_tests": changed_tests, **ended}
+        report = verified.report
         runtime.stream_writer({"type": "tests", "phase": "verify", "report": report.as_state()})
-        odd = outcome.oddities({**state, **kept}, report, files)
+        files = record.digest(ready.baseline, patch)
+        odd = [*outcome.oddities(patch, report, files), *verified.warnings]
+        if besides and not report.green:
+            odd.append(outcome.missing(state, besides))
         return {
             **kept,
             **ready.update(state, odd),
             "tests_after": report.as_state(),
-            "changed_tests": sorted({*state["changed_tests"], *guarded})[:MAX_NAMED],
+            "changed_tests": changed_tests,
             "outcomes": {**state["outcomes"], files: outcome.failures(report)},
-            **_verdict(state, report, files),
+            **_verdict(patch, report, files, besides),
         }
 
 
@@ -127,15 +136,7 @@ async def _put_back(ready: Ready, state: RepairState) -> list[str]:
     return [printable(path) for path in changed]
 
 
-async def _unless_touched(ready: Ready, state: RepairState, report: TestReport) -> TestReport:
-    """Return the report; red if protected files were not what they should be after the tests ran."""
-    was = ready.baseline.tree
-    now = record.shown(ready.baseline, await ready.work.snapshot(), state)
-    touched = [path for path in was if now.get(path) != was[path]]
-    return outcome.unless_touched(report, touched, state["protect"])
-
-
-def _verdict(state: RepairState, report: TestReport, files: str) -> Update:
+def _verdict(state: RepairState, report: TestReport, files: str, besides: list[str]) -> Update:
     if report.green:
         return {"status": "passed"}
     if state["iteration"] >= state["limits"]["tries"]:
@@ -145,5 +146,6 @@ def _verdict(state: RepairState, report: TestReport, files: str) -> Update:
     if steps_left(state) <= 0 or seconds_left(state) <= 0:
         return {"status": "budget"}
     plan = Plan.model_validate(state["plan"])
-    told = attempt_story(plan, state["steps"], report.told(), edited=state["edited"])
+    not_in_it = [*besides, *state["outside"], *state["left_out"]]
+    told = attempt_story(plan, state["steps"], report.told(), not_in_it, edited=state["edited"])
     return {"iteration": state["iteration"] + 1, "story": story(state["story"], told)}

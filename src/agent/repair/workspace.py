@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 
 from agent.errors import SandboxError
 from agent.repair.junit import MAX_BYTES as JUNIT_MAX_BYTES
-from agent.repair.tree import Tree, listing_command, parsed, printable
+from agent.repair.tree import CACHES, IGNORED_FOLDERS, Tree, listing_command, parsed, printable
 from agent.sandbox.provider import Box, CommandResult
 from agent.tools.paths import HOME
 
@@ -25,7 +25,10 @@ META = f"{HOME}/.repair"
 ARCHIVE = f"{META}/archive"
 
 MAX_READ_BYTES = 20_000_000
+MAX_NAMES_BYTES = 1_000_000
+"""Of a list of what was left behind."""
 _WORK_S = 120
+_UNPACK_S = 300
 
 _UNWATCHED = (
     ".repair", ".tool-output", ".cache", ".ipython", ".jupyter", ".npm", ".yarn", ".cargo", ".rustup", ".m2",
@@ -40,6 +43,17 @@ while IFS= read -r -d '' p; do
   while [[ $p == */* ]]; do p=${p%/*}; if [[ -L $p || ( -e $p && ! -d $p ) ]]; then rm -f -- "$p"; fi; done
 done < ../.repair/paths"""
 """Makes room for files: also where a folder, or a link to somewhere else, has taken the place of one."""
+
+
+_GIT_IGNORED = """\
+: > ../.repair/ignored
+command -v git > /dev/null || exit 0
+export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
+export GIT_DIR=../.repair/git GIT_WORK_TREE=.
+env -u GIT_WORK_TREE git init -q --bare
+timeout 20 git check-ignore -z --stdin < ../.repair/paths > ../.repair/ignored
+exit 0"""
+"""With a repository of our own beside the project: one in it may not be what the client has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +112,20 @@ class Workspace:
         await self._sh(listing_command("../.repair/listing"))
         return parsed(await self._box.read_file(f"{META}/listing"))
 
-    async def put(self, files: Mapping[str, str], *, executable: Collection[str] = ()) -> None:
-        """Write files (path → text), whatever stands in their way."""
+    async def put(
+        self, files: Mapping[str, str], *, executable: Collection[str] = (), anew: bool = False
+    ) -> None:
+        """Write files (path → text), whatever stands in their way.
+
+        Args:
+            files: path → text.
+            executable: those of them that are to be executable.
+            anew: nothing does: the project's folder is empty.
+        """
         if not files:
             return
-        await self.remove(files)
+        if not anew:
+            await self.remove(files)
         await self._box.write_files({f"{ROOT}/{p}": t.encode("utf-8", "replace") for p, t in files.items()})
         if marked := [path for path in files if path in executable]:
             await self._listed(marked)
@@ -172,6 +195,31 @@ class Workspace:
         found = (await self._box.read_file(f"{META}/outside")).split(b"\0")
         return sorted(printable(name.decode("utf-8", "surrogateescape")[2:]) for name in found if name)
 
+    async def left_behind(self, since: str) -> list[str]:
+        """Return what was written since a `clock` in the project where no patch looks.
+
+        Caches that any run of the tests writes are left out; of dependencies the folder is named.
+        """
+        caches = " -o ".join(f"-name {name}" for name in CACHES)
+        places = " -o ".join(f"-path '*/{name}/*'" for name in IGNORED_FOLDERS if name not in CACHES)
+        await self._sh(
+            rf"find . -type d \( {caches} \) -prune -o \( {places} -o -name '*.pyc' \) ! -type d"
+            rf" -newerct @{since} -print0 | head -c {MAX_NAMES_BYTES} > ../.repair/left"
+        )
+        found = (await self._box.read_file(f"{META}/left")).split(b"\0")
+        names = (name.decode("utf-8", "surrogateescape").removeprefix("./") for name in found if name)
+        return sorted({printable(_ignored_folder(name)) for name in names})
+
+    async def git_ignored(self, paths: Collection[str]) -> list[str]:
+        """Return those of the paths that the project's .gitignore files name; none where git is missing."""
+        if not paths:
+            return []
+        # A name that begins with a colon would be git's magic, and end the command.
+        await self._listed(f"./{path}" for path in paths)
+        await self._sh(_GIT_IGNORED)
+        found = (await self._box.read_file(f"{META}/ignored")).split(b"\0")
+        return sorted(name.decode("utf-8", "surrogateescape").removeprefix("./") for name in found if name)
+
     async def drop_caches(self) -> None:
         """Delete compiled Python: it can be made to differ from its source."""
         await self._sh("find . -name __pycache__ -type d -prune -exec rm -rf {} +")
@@ -186,21 +234,29 @@ class Workspace:
 
     # What follows is for a project that came as an archive.
 
-    async def unpack(self, digest: str) -> None:
-        """Unpack the uploaded archive into the project's folder, and keep a copy of what it held.
+    async def unpack(self) -> None:
+        """Unpack the archive into the project's folder.
+
+        Raises:
+            SandboxError: it could not be unpacked.
+        """
+        # An archive has a folder for all of it, or not; one that has is stripped of it.
+        await self._sh(_UNPACK, timeout_s=_UNPACK_S)
+
+    async def keep_copy(self) -> None:
+        """Keep a copy of what the project's folder holds."""
+        await self._sh("rm -rf ../.repair/baseline && cp -a . ../.repair/baseline", timeout_s=_UNPACK_S)
+
+    async def archive(self, digest: str) -> bytes:
+        """Return the uploaded archive, if it is the one with this SHA-256.
 
         Raises:
             FileNotFoundError: there is none, or another one.
-            SandboxError: it could not be unpacked.
         """
-        if hashlib.sha256(await self.archive()).hexdigest() != digest:
+        data = await self._box.read_file(ARCHIVE)
+        if hashlib.sha256(data).hexdigest() != digest:
             raise FileNotFoundError("another archive")
-        # An archive has a folder for all of it, or not; one that has is stripped of it.
-        await self._sh(_UNPACK, timeout_s=300)
-
-    async def archive(self) -> bytes:
-        """Return the uploaded archive."""
-        return await self._box.read_file(ARCHIVE)
+        return data
 
     async def put_archive(self, data: bytes) -> None:
         """Write an archive to be unpacked later."""
@@ -239,5 +295,13 @@ inner=(*)
 if [[ ${#inner[@]} == 1 && -d ${inner[0]} && ! -L ${inner[0]} ]]; then
   mv -T "${inner[0]}" ../.repair/inner && mv ../.repair/inner/* . ; rmdir ../.repair/inner
 fi
-chmod -R u+rwX .
-rm -rf ../.repair/baseline && cp -a . ../.repair/baseline"""
+chmod -R u+rwX ."""
+
+
+def _ignored_folder(path: str) -> str:
+    """Return the outermost folder of a path that is ignored, or the path where none is."""
+    parts = path.split("/")
+    for at, part in enumerate(parts[:-1]):
+        if part in IGNORED_FOLDERS:
+            return "/".join(parts[: at + 1]) + "/"
+    return path

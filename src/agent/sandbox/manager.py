@@ -7,9 +7,12 @@ this deployment and thread, unless this very run made or checked it, and a run's
 deployment's allows.
 """
 
+import asyncio
+import contextlib
 import functools
 import logging
-from collections.abc import Awaitable, Callable
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,7 +23,7 @@ from agent.sandbox.flights import Flights
 from agent.sandbox.lifecycle import MAX_CREATIONS, Action, Event, plan, seen
 from agent.sandbox.owners import Owner
 from agent.sandbox.policy import SandboxPolicy
-from agent.sandbox.provider import Provider
+from agent.sandbox.provider import Handle, Provider
 from agent.sandbox.requests import Requests, Step
 from agent.sandbox.retries import Retries
 from agent.sandbox.runs import Runs
@@ -73,6 +76,7 @@ class SandboxManager:
         self._runs = Runs()
         self._requests = Requests(provider, deployment, self._retries, self._runs)
         self._flights: Flights[Acquired] = Flights(self._end_unwanted)
+        self._endings: set[asyncio.Task[None]] = set()
 
     def begin(self, owner: Owner) -> None:
         """Note that a run begins: what is remembered under its id is of another one.
@@ -128,6 +132,41 @@ class SandboxManager:
         assert step.handle is not None
         how: Literal["connected", "created", "replaced"] = "created" if step.created else "connected"
         return Acquired(step.handle, "replaced" if step.lost else how)
+
+    @contextlib.asynccontextmanager
+    async def fresh(
+        self, owner: Owner, beside: str, policy: SandboxPolicy | None = None, *, setup: bool = False
+    ) -> AsyncIterator[Acquired]:
+        """Make a sandbox that nobody has worked in, and end it on the way out, whatever happens.
+
+        It is not the thread's: no state names it, no run adopts it, none pauses it. Where it cannot be ended,
+        or this process dies, it ends with its lease.
+
+        Args:
+            owner: on whose behalf.
+            beside: the thread's own sandbox: it is paused if the account's limit has no room for both, and
+                wakes when it is acquired again.
+            policy: as of `acquire`.
+            setup: as of `acquire`.
+
+        Raises:
+            SandboxError: none could be had.
+        """
+        step = Step(owner, self._allowed(policy), self._runs.of(owner.run), beside, setup)
+        made = await self._flights.share(f"fresh {uuid.uuid4()}", lambda: self._fresh(step))
+        try:
+            yield made
+        finally:
+            # A task of its own: a run that is cancelled twice must not leave it.
+            ending = asyncio.create_task(self._requests.kill(made.sandbox_id, "nothing is left to verify"))
+            self._endings.add(ending)
+            ending.add_done_callback(self._endings.discard)
+            await asyncio.shield(ending)
+
+    async def _fresh(self, step: Step) -> Acquired:
+        handle = await self._requests.fresh(step)
+        self._equip(handle, step)
+        return Acquired(handle, "created")
 
     async def release(self, owner: Owner, sandbox_id: str, policy: SandboxPolicy | None = None) -> str:
         """End or keep the owner's sandbox, as the policy says; never raises: the run's answer exists already.
@@ -234,10 +273,13 @@ class SandboxManager:
 
     def _record(self, step: Step) -> None:
         assert step.handle is not None
-        step.handle.policy = step.policy
-        if self._environment and step.policy.envs:
-            step.handle.environment = functools.partial(self._environment, step.owner, step.policy.envs)
+        self._equip(step.handle, step)
         step.run.held[step.handle.sandbox_id] = step.handle
+
+    def _equip(self, handle: Handle, step: Step) -> None:
+        handle.policy = step.policy
+        if self._environment and step.policy.envs:
+            handle.environment = functools.partial(self._environment, step.owner, step.policy.envs)
 
     async def _end_unwanted(self, acquired: Acquired) -> None:
         """End a sandbox whose creation nobody waits for any more; one that existed before is kept."""

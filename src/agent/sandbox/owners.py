@@ -9,6 +9,9 @@ from langgraph.config import get_config
 
 APP = "langgraph-e2b-agent"
 MAX_TURN_CHARS = 200
+USE = "use"
+"""The metadata of a sandbox that is not the thread's own: what it was made for."""
+VERIFY = "verify"
 _PROCESS = f"process-{uuid.uuid4()}"
 
 
@@ -42,9 +45,15 @@ class Owner:
         """Return the metadata of a sandbox that this run makes."""
         return self.turn_identity(deployment) | {"run": self.run, "home": self.home}
 
+    def fresh_metadata(self, deployment: str) -> dict[str, str]:
+        """Return the metadata of a sandbox to verify in; it names no turn, which could adopt it."""
+        made_by = {"run": self.run, "home": self.home, "keep": "run"}
+        return self.identity(deployment) | made_by | {USE: VERIFY}
+
     def owns(self, metadata: Mapping[str, str], deployment: str) -> bool:
-        """Whether a sandbox with this metadata belongs to the thread."""
-        return all(metadata.get(name) == value for name, value in self.identity(deployment).items())
+        """Whether a sandbox with this metadata is the thread's own: it works in it, and may end it."""
+        named = all(metadata.get(name) == value for name, value in self.identity(deployment).items())
+        return named and not metadata.get(USE)
 
 
 def owner_of(runtime: Any, graph: str = "agent", *, turn: str = "") -> Owner:

@@ -36,6 +36,8 @@ class SandboxSpec:
     """1 to 255 lowercase letters, digits, hyphens; a second create with the same key makes no second one."""
     internet: Literal["off", "on"] | Sequence[str] = "off"
     """Whether code in it reaches the internet; a list names the only hosts it reaches."""
+    on_timeout: Literal["pause", "kill"] = "pause"
+    """What the service does when its lease runs out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from enum import StrEnum
 from typing import Literal, Protocol
 
 from agent.errors import SandboxError, SandboxGoneError
-from agent.sandbox.owners import APP
+from agent.sandbox.owners import APP, USE
 from agent.sandbox.provider import Provider, SandboxInfo
 from agent.sandbox.retries import Retries
 
@@ -96,6 +96,8 @@ def verdict(sandbox: SandboxInfo, thread: ThreadView | None, now: datetime, pati
 
     if sandbox.state == "running":
         return Verdict(sandbox, Fate.SPARE, "running")
+    if sandbox.metadata.get(USE):
+        return Verdict(sandbox, Fate.END, f"made to {sandbox.metadata[USE]} in, and nobody comes back to it")
     if sandbox.metadata.get("home") == "process":
         # No server knows its thread; whether someone is asked there cannot be seen from here.
         return kept(sandbox.end_at, patience.human, "made outside a server, paused")

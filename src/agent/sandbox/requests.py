@@ -11,10 +11,11 @@ from agent.errors import (
     SandboxConflictError,
     SandboxError,
     SandboxGoneError,
+    SandboxQuotaError,
     SandboxUnreachableError,
 )
 from agent.sandbox.lifecycle import Action, Event
-from agent.sandbox.owners import Owner
+from agent.sandbox.owners import USE, Owner
 from agent.sandbox.policy import SandboxPolicy
 from agent.sandbox.provider import Handle, Provider, SandboxSpec
 from agent.sandbox.retries import Retries
@@ -98,7 +99,7 @@ class Requests:
     async def _seek(self, step: Step) -> Event:
         # Of this turn only: an earlier one's may be about to be ended by the clean-up of its run.
         async for info in self._provider.find(step.owner.turn_identity(await self._deployment())):
-            if info.sandbox_id not in self._runs.doomed:
+            if info.sandbox_id not in self._runs.doomed and not info.metadata.get(USE):
                 step.sandbox_id, step.metadata = info.sandbox_id, info.metadata
                 return Event.SEEN_OURS
         return Event.NONE_FOUND
@@ -146,6 +147,35 @@ class Requests:
         logger.info("sandbox %s made for thread %s", step.handle.sandbox_id, owner.thread)
         return Event.CREATED
 
+    async def fresh(self, step: Step) -> Handle:
+        """Make a sandbox beside the thread's own, which is paused where the account has no room for both.
+
+        Raises:
+            SandboxError: none could be had.
+        """
+        spec = SandboxSpec(
+            template=step.policy.template,
+            lease_s=step.policy.lease_s,
+            metadata=step.owner.fresh_metadata(await self._deployment()),
+            # Of this creation alone: what an earlier attempt of the task made is not fresh any more.
+            idempotency_key=str(uuid.uuid4()),
+            internet=step.policy.internet_at_creation(setup=step.setup),
+            # Nobody ever comes back to it.
+            on_timeout="kill",
+        )
+
+        async def create() -> Handle:
+            try:
+                return await self._provider.create(spec)
+            except SandboxQuotaError:
+                if step.sandbox_id in step.run.held:
+                    await self.pause(step.run, step.sandbox_id)
+                raise
+
+        handle = await self._retries.answered(create)
+        logger.info("sandbox %s made to verify in, for thread %s", handle.sandbox_id, step.owner.thread)
+        return handle
+
     async def _end(self, step: Step) -> Event:
         await self._provider.kill(step.sandbox_id)
         logger.info("sandbox %s of thread %s ended", step.sandbox_id, step.owner.thread)
@@ -162,11 +192,11 @@ class Requests:
         except SandboxError as exc:
             logger.warning("sandbox %s could not be paused and is left to its lease: %s", sandbox_id, exc)
 
-    async def kill(self, sandbox_id: str) -> None:
+    async def kill(self, sandbox_id: str, why: str = "its run is gone") -> None:
         """End a sandbox that this process made; a failure is logged."""
         try:
             await self._retries.answered(lambda: self._provider.kill(sandbox_id))
-            logger.info("sandbox %s ended: its run is gone", sandbox_id)
+            logger.info("sandbox %s ended: %s", sandbox_id, why)
         except SandboxError as exc:
             self.log_leak(sandbox_id, exc)
 

@@ -57,7 +57,14 @@ def mind(model: PlayedModel) -> Mind:
 def settings(sandboxes: E2BLocal, openai: OpenAIServer) -> Settings:
     """Settings that point at both servers."""
     return Settings.from_env(
-        {**sandboxes.env, **openai.env, "DEPLOYMENT": "repair-tests", "SANDBOX_INTERNET": "off"}
+        {
+            **sandboxes.env,
+            **openai.env,
+            "DEPLOYMENT": "repair-tests",
+            "SANDBOX_INTERNET": "off",
+            "SANDBOX_ENVS": "WEATHER",
+            "WEATHER": "named",
+        }
     )
 
 

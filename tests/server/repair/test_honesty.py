@@ -43,7 +43,7 @@ async def test_protect_is_the_callers_to_choose(make_repair: MakeRepair) -> None
 
 
 async def test_files_outside_the_project_turn_no_test_green(make_repair: MakeRepair) -> None:
-    """What is written beside the project is named, and the tests run in a sandbox that has none of it."""
+    """What is written beside the project is named; the tests run in a sandbox without it."""
     cheat = "echo 'bash() { true; }; export -f bash' >> ../.bash_profile; echo > ../stray"
     repair = make_repair(plan(("calc.sh", cheat)))
     await repair.start(limits={"tries": 1})
@@ -51,17 +51,13 @@ async def test_files_outside_the_project_turn_no_test_green(make_repair: MakeRep
     assert (state["status"], state["tests_after"]["exit_code"]) == ("failed", 1)
     assert state["outside"] == [".bash_profile", "stray"]
     assert "Written outside the project, and no part of the patch: .bash_profile, stray" in state["summary"]
-    assert [e["event"] for e in repair.events if e["type"] == "sandbox"] == [
-        "created",
-        "connected",
-        "created",
-    ]
+    assert [e["event"] for e in repair.events if e["type"] == "sandbox"] == ["created", "connected"]
 
 
 async def test_honest_work_passes_in_the_new_sandbox_too(
     make_repair: MakeRepair, sandboxes: E2BLocal
 ) -> None:
-    """A stray file costs a second sandbox, not the repair; both are ended."""
+    """A stray file is named, and costs nothing; both sandboxes are ended."""
     repair = make_repair(plan(ADD, (DOUBLE[0], f"{DOUBLE[1]}; echo note > ../notes.txt")))
     await repair.start()
     state = await repair.answer(APPROVE)
@@ -156,21 +152,26 @@ async def test_other_changes_are_progress(make_repair: MakeRepair) -> None:
     assert state["summary"].startswith("The tests still fail after 3 tries.")
 
 
-async def test_flaky_tests_are_noticed(make_repair: MakeRepair) -> None:
+async def test_flaky_tests_are_noticed(make_repair: MakeRepair, monkeypatch: pytest.MonkeyPatch) -> None:
     """Red, then green without a change: the exit code decides, and the summary says what that is worth."""
     repair = make_repair(plan(("a", "true")))
-    flaky = "test -e ~/.ran_history || { touch ~/.ran_history; exit 1; }"
-    await repair.start({"a": "x"}, test_command=flaky)
+    monkeypatch.setenv("WEATHER", "rain")
+    await repair.start({"a": "x"}, test_command='test "$WEATHER" = sun')
+    monkeypatch.setenv("WEATHER", "sun")
     state = await repair.answer(APPROVE)
     assert state["status"] == "passed"
     assert "Flaky: the tests failed at first and pass now, and no file" in state["summary"]
 
 
-async def test_flaky_failures_on_the_same_files_are_noticed(make_repair: MakeRepair) -> None:
+async def test_flaky_failures_on_the_same_files_are_noticed(
+    make_repair: MakeRepair, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Red in one way, then in another, on the same files: no lack of progress, but odd."""
     repair = make_repair(plan(("a", "echo y > a")))
-    await repair.start({"a": "x"}, test_command="echo x >> ~/.runs_history; cat ~/.runs_history; exit 1")
+    monkeypatch.setenv("WEATHER", "rain")
+    await repair.start({"a": "x"}, test_command='echo "$WEATHER"; exit 1')
     await repair.answer(APPROVE)
+    monkeypatch.setenv("WEATHER", "snow")
     state = await repair.answer(APPROVE)
     assert state["status"] is None
     assert state["warnings"] == ["Flaky: the tests ended otherwise than before on the very same files."]

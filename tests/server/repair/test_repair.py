@@ -171,6 +171,18 @@ async def test_state_is_plain_and_small_after_every_node(make_repair: MakeRepair
     assert seen == {"__start__", "bootstrap", "plan", "approve", "execute", "verify", "summarize"}
 
 
+async def test_files_that_no_patch_holds_are_there_where_the_client_sent_them(
+    make_repair: MakeRepair,
+) -> None:
+    """Dependencies that are part of what was sent: in both sandboxes, and not in the patch."""
+    project = CALC | {"node_modules/run.sh": CALC["tests/run.sh"], "tests/run.sh": ". node_modules/run.sh\n"}
+    repair = make_repair(plan(ADD, DOUBLE))
+    state = await repair.start(project)
+    assert state["tests_before"]["output"] == "FAIL add\nFAIL double\n"
+    state = await repair.answer(APPROVE)
+    assert (state["status"], set(state["changes"])) == ("passed", {"calc.sh"})
+
+
 async def test_green_project_needs_no_plan(make_repair: MakeRepair, sandboxes: E2BLocal) -> None:
     """Tests that pass already end the run at once, and it says so."""
     repair = make_repair(plan(ADD))

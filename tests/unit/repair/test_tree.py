@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.errors import SandboxError
 from agent.repair.tree import (
     IGNORED_FOLDERS,
     PROTECTED,
@@ -103,3 +104,22 @@ def test_ignored_folders_are_ignored_at_any_depth(folder: str) -> None:
     assert ignored(f"a/{folder}/b")
     assert not ignored(f"a/{folder}")
     assert tree_of({f"{folder}/x": "y", "z": ""}) == tree_of({"z": ""})
+
+
+@pytest.mark.parametrize("name", ["../.bash_profile", "/etc/passwd", "a//b", "a/../../b", "."])
+def test_list_that_leads_out_of_the_project_is_refused(name: str) -> None:
+    """It is written where an agent works: what it names would be written elsewhere, too."""
+    with pytest.raises(SandboxError, match="forged"):
+        parsed(f"\0f 644 1\0./{name}\0\0".encode())
+
+
+@pytest.mark.parametrize("about", ["", "f 644", "f rw- 1", "f 644 x", f"f 644 {'9' * 5000}"])
+def test_list_that_no_command_wrote_is_refused(about: str) -> None:
+    """Cut short or made up: one clear error."""
+    with pytest.raises(SandboxError, match="forged or cut short"):
+        parsed(f"\0{about}\0./a\0\0".encode())
+
+
+def test_list_of_ignored_files_is_passed_over() -> None:
+    """A forged one cannot bring them into a patch."""
+    assert parsed(b"\0f 644 1\0./x.pyc\0\0f 644 1\0./.venv/a\0\0f 644 1\0./a\0\0").keys() == {"a"}

@@ -49,13 +49,13 @@ class E2BProvider:
         return options
 
     async def create(self, spec: SandboxSpec) -> OwnedSandbox:
-        """Make a sandbox that is paused, not killed, when its lease runs out: a human may still answer."""
+        """Make a sandbox; one that is paused when its lease runs out is woken by traffic."""
         with translated():
             sandbox = await OwnedSandbox.create(
                 spec.template,
                 timeout=spec.lease_s,
                 metadata=dict(spec.metadata),
-                lifecycle={"on_timeout": "pause", "auto_resume": True},
+                lifecycle={"on_timeout": spec.on_timeout, "auto_resume": spec.on_timeout == "pause"},
                 **_network(spec.internet),
                 idempotency_key=spec.idempotency_key,
                 **self._options(),
