@@ -196,3 +196,46 @@ async def test_a_connect_that_leads_elsewhere_is_looked_at_again(
         await manager.acquire(replace(owner, run="d"), first.sandbox_id)
     for acquired in (first, second, stranger):
         assert await AsyncSandbox.kill(acquired.sandbox_id, **sandboxes.options)
+
+
+@pytest.mark.parametrize(
+    ("made_with", "internet", "narrowed"),
+    [
+        ("on", "off", [()]),
+        ("on", "setup", [()]),
+        ("on", ["a.example"], [("a.example",)]),
+        ("hosts-0", "off", [()]),
+        ("hosts-0", ["a.example"], [("a.example",)]),
+        ("on", "on", []),
+        ("off", "off", []),
+        ("off", ["a.example"], []),
+    ],
+)
+async def test_sandbox_made_with_more_of_the_internet_is_narrowed_at_the_next_connect(
+    settings: Settings, owner: Owner, made_with: str, internet: object, narrowed: list[tuple[str, ...]]
+) -> None:
+    """A set-up that was cut short, or other settings since: nothing is kept that the run may not have."""
+    asked: list[tuple[str, ...]] = []
+
+    class Provider(E2BProvider):
+        """Notes what is cut; whether the service then cuts it, another test shows."""
+
+        async def cut_internet(self, sandbox_id: str, *, except_for: Sequence[str] = ()) -> None:
+            asked.append(tuple(except_for))
+
+    async def deployment() -> str:
+        return "manager-tests"
+
+    manager = SandboxManager(
+        Provider(settings), policy=SandboxPolicy.model_validate({"internet": internet}), deployment=deployment
+    )
+    metadata = owner.metadata("manager-tests") | {"internet": made_with}
+    made = await AsyncSandbox.create(metadata=metadata, **E2BProvider(settings)._options())
+    later = replace(owner, run=f"{owner.run}-later", task=f"{owner.task}-later")
+    acquired = await manager.acquire(later, made.sandbox_id)
+    assert (acquired.how, acquired.sandbox_id) == ("connected", made.sandbox_id)
+    assert asked == narrowed
+    # A policy that a client wrote into state gives back nothing of it.
+    await manager.acquire(replace(later, run="another"), made.sandbox_id, SandboxPolicy(internet="on"))
+    assert asked == narrowed * 2
+    await manager.release(later, made.sandbox_id)
