@@ -3,7 +3,6 @@
 import asyncio
 import json
 import platform
-import shutil
 import sys
 import urllib.error
 import urllib.request
@@ -17,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agent.cli import exits
+from agent.cli.git import find_git
 from agent.cli.local_run import can_isolate
 from agent.cli.processes import LocalServerError
 from agent.cli.project import find_config
@@ -139,7 +139,7 @@ def _isolation(settings: "Settings") -> Check:
 
 
 def _git() -> Check:
-    if shutil.which("git"):
+    if find_git():
         return Check("git", "good", "installed")
     return Check("git", "note", "missing", "repair honours .gitignore and applies changes only with git.")
 
