@@ -128,6 +128,8 @@ def _read(place: Folder, names: Sequence[str]) -> dict[str, Content | None]:
     found: dict[str, Content | None] = {}
     for name in names:
         kind, _ = place.kind(name)
+        if kind == "not a file" and any(other.startswith(f"{name}/") for other in names):
+            kind = "missing"  # a folder that may be gone by then
         if kind not in {"file", "missing"}:
             raise PatchError(f"Not applied: {name} is {kind if kind != 'link' else 'a link'}.")
         content = found[name] = place.read(name, room + 1) if kind == "file" else None
