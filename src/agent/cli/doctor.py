@@ -9,7 +9,6 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rich.table import Table
@@ -94,7 +93,7 @@ def _packages(name: str, wanted: tuple[str, ...], missing: Literal["note", "bad"
 
 def _project() -> Check:
     try:
-        return Check("langgraph.json", "good", str(find_config(Path.cwd())))
+        return Check("langgraph.json", "good", str(find_config()))
     except LocalServerError as exc:
         return Check("langgraph.json", "note", "not found", str(exc))
 

@@ -90,7 +90,7 @@ class LocalRun:
         Raises:
             LocalServerError: it did not come up; the message ends with its log.
         """
-        config = self._config or find_config(Path.cwd())
+        config = self._config or find_config()
         options = self._options.copy()
         options["env"] = {**options.get("env", {}), **self.service}
         self._server = LangGraphDev(config, self.folder, **options)
