@@ -53,9 +53,11 @@ def refused_name(name: str) -> str:
     return "is in git's own folder" if any(map(_is_gits, parts)) else ""
 
 
-def has_controls(name: str) -> bool:
-    """Whether a name holds characters that would end or change a line it is written on."""
-    return _CONTROLS.search(name) is not None
+def unsendable_name(name: str) -> str:
+    """Return why a name cannot be written on a line of UTF-8 text; empty when it can."""
+    if any("\ud800" <= mark <= "\udfff" for mark in name):  # bytes that the system could only hand over so
+        return "its name is not UTF-8"
+    return "its name has control characters" if _CONTROLS.search(name) else ""
 
 
 def _is_gits(part: str) -> bool:

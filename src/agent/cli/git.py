@@ -33,7 +33,7 @@ Command = Literal["apply", "check-ignore", "config", "ls-files", "status"]
 _LIMIT_S = 60
 _MAX_OUTPUT_BYTES = 64_000_000
 _MAX_WRITTEN_BYTES = 512_000_000
-_MAX_MEMORY_BYTES = 8_000_000_000  # of addresses: packs are mapped as a whole
+_MAX_MEMORY_BYTES = 2_000_000_000
 _MAX_INDEX_BYTES = 256_000_000
 _MAX_TEXT_BYTES = 1_000_000
 _SHARED_INDEXES = 100
@@ -61,6 +61,8 @@ _OURS = """
     protectNTFS = true
     # Threads count as processes, and git may start none.
     preloadIndex = false
+    packedGitWindowSize = 32m
+    packedGitLimit = 256m
 [index]
     threads = 1
 [pack]
@@ -272,12 +274,27 @@ def _repository(folder: Path) -> tuple[Path, Path] | None:
             return None
         mark = root / ".git"
         if mark.is_file():
+            _check_owner(mark, folder)
             return root, _named_in(mark)
         if _is_git_folder(mark):
             if folder.is_relative_to(mark):
                 raise GitError(f"{folder} is git's own folder, and no project.")
+            _check_owner(mark, folder)
             return root, mark
     return None
+
+
+def _check_owner(mark: Path, folder: Path) -> None:
+    """Refuse a repository that somebody else has put around a folder: its index would say what is sent.
+
+    Raises:
+        GitError: it belongs neither to this user, nor to root, nor to the folder's owner.
+    """
+    if mark.lstat().st_uid not in {0, os.geteuid(), folder.stat().st_uid}:
+        raise GitError(
+            f"{mark} belongs to another user than {folder}. Run `git init` in {folder} if it is a project of "
+            "its own, or give both to one user (chown)."
+        )
 
 
 def _is_git_folder(path: Path) -> bool:

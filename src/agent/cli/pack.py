@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
-from agent.cli.folder import Content, Folder, Kind, has_controls, refused_name
+from agent.cli.folder import Content, Folder, Kind, refused_name, unsendable_name
 from agent.cli.git import Git, GitError, find_git, in_repository
 
 MAX_BYTES = 1_000_000
@@ -107,10 +107,8 @@ def _pack(path: Path, archived: bool) -> Packed:
 
 def _looked_at(folder: Folder, name: str) -> tuple[str, int]:
     """Return why a file is not sent in any form, and its size; the reason is empty when it is."""
-    if not _is_utf8(name):
-        return "its name is not UTF-8", 0
-    if has_controls(name):
-        return "its name has control characters", 0
+    if reason := unsendable_name(name):
+        return reason, 0
     last = PurePosixPath(name).name
     if last == ".env" or (last.startswith(".env.") and last != ".env.example"):
         return "may hold keys", 0
@@ -180,14 +178,6 @@ def _refuse_to_read(name: str, exc: OSError) -> NoReturn:
 def _shown(left_out: dict[str, str]) -> dict[str, str]:
     """Write names so that they can be shown, whatever bytes they are made of."""
     return {path.encode("utf-8", "backslashreplace").decode(): why for path, why in left_out.items()}
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:  # bytes that git or the system could only hand over as surrogates
-        return False
-    return True
 
 
 def _too_large(folder: Folder, sizes: Mapping[str, int]) -> str:

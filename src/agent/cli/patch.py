@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from agent.cli.folder import Content, Folder, has_controls, read_regular, refused_name
+from agent.cli.folder import Content, Folder, read_regular, refused_name, unsendable_name
 from agent.cli.git import Answer, Git, GitError, in_repository, outside
 
 _NAMED = 5
@@ -57,9 +57,8 @@ def touched(diff: str) -> list[str]:
     if not names:
         raise PatchError("git finds no file in the changes; nothing was changed.")
     for name in names:
-        why = refused_name(name) or ("has control characters" if has_controls(name) else "")
-        if why:
-            raise PatchError(f"The changes were not applied: {name!r} {why}.")
+        if why := refused_name(name) or unsendable_name(name):
+            raise PatchError(f"The changes were not applied: {name!r}: {why}.")
     return names
 
 
@@ -220,4 +219,8 @@ def uncommitted(folder: Path, paths: Collection[str]) -> list[str]:
 
 
 def _apply(git: Git, *options: str, diff: str) -> Answer:
-    return git.run("apply", "-z", "--whitespace=nowarn", *options, "-", stdin=diff.encode())
+    try:
+        data = diff.encode()
+    except UnicodeEncodeError as exc:  # JSON can name halves of characters
+        raise PatchError("The changes cannot be read: they are no text.") from exc
+    return git.run("apply", "-z", "--whitespace=nowarn", *options, "-", stdin=data)

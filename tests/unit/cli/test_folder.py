@@ -239,8 +239,21 @@ def test_diff_that_leads_out_of_the_folder_or_into_gits_is_refused(
         "diff --git a/a.py b/a.py\nold mode 100644\nnew mode 120000\n",
         "diff --git a/a.py b/a.py\nold mode 100644\nnew mode 104755\n",
         unified_diff({}, {"b\nc": "z\n"}),
+        '--- /dev/null\n+++ "b/\\377x"\n@@ -0,0 +1 @@\n+z\n',
+        "--- /dev/null\n+++ b/\udc80x\n@@ -0,0 +1 @@\n+z\n",
     ],
-    ids=["rename", "old rename", "copy", "link", "submodule", "becomes a link", "setuid", "newline"],
+    ids=[
+        "rename",
+        "old rename",
+        "copy",
+        "link",
+        "submodule",
+        "becomes a link",
+        "setuid",
+        "newline",
+        "bytes",
+        "half",
+    ],
 )
 def test_diff_that_does_what_no_repair_does_is_refused(folder: Path, diff: str) -> None:
     """A rename would move a file that nobody was asked about; a link leads anywhere."""

@@ -336,6 +336,22 @@ def test_git_folder_itself_is_no_project(trap: Trap) -> None:
             pack(folder)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_repository_that_somebody_else_put_around_a_folder_is_refused(tmp_path: Path) -> None:
+    """As into /tmp: its index would have files sent that the folder's own .gitignore keeps back."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for name, text in {".gitignore": "private\n", "private": "mine", "a.py": "x = 1\n"}.items():
+        (folder / name).write_text(text)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "-f", "mine/private")
+    os.chown(tmp_path / ".git", 65534, 65534)
+    with pytest.raises(PackError, match="belongs to another user"):
+        pack(folder)
+    git(folder, "init", "-q")
+    assert pack(folder).names == (".gitignore", "a.py")
+
+
 def test_repository_whose_files_lie_elsewhere_is_refused(trap: Trap) -> None:
     """The line says where, and what to do."""
     trap.set("core.worktree", "../..")
