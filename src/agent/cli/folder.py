@@ -80,10 +80,11 @@ def read_regular(path: Path | str, limit: int, *, dir_fd: int | None = None, fol
         OSError: it cannot be read, or is no file.
     """
     descriptor = os.open(path, _FILE & ~os.O_NOFOLLOW if follow else _FILE, dir_fd=dir_fd)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL, "Not a file", str(path))
     with os.fdopen(descriptor, "rb", buffering=0) as file:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL, "Not a file", str(path))
         pieces: list[bytes] = []
         # Sizes are not believed: a file may grow while it is read.
         while limit > 0 and (piece := file.read(min(_CHUNK, limit))):

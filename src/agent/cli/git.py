@@ -34,7 +34,7 @@ _LIMIT_S = 60
 _MAX_OUTPUT_BYTES = 64_000_000
 _MAX_WRITTEN_BYTES = 512_000_000
 _MAX_MEMORY_BYTES = 2_000_000_000
-_MAX_INDEX_BYTES = 256_000_000
+_MAX_INDEX_BYTES = 128_000_000
 _MAX_TEXT_BYTES = 1_000_000
 _SHARED_INDEXES = 100
 
@@ -128,9 +128,12 @@ class Git:
         return "" if self.folder == self.root else f"{self.folder.relative_to(self.root)}/"
 
     @property
-    def has_reftable(self) -> bool:
-        """Whether the repository keeps its refs in a form of which the view shows none."""
-        return self.common is not None and (self.common / "reftable").is_dir()
+    def hidden_commits(self) -> str:
+        """Why the view shows no commits although there may be some; empty when it shows what there is."""
+        if self.common is None:
+            marks = [root / ".git" for root in _around(self.root)]
+            return next((f"{mark} is no repository" for mark in marks if os.path.lexists(mark)), "")
+        return f"{self.common} keeps its refs as a reftable" if (self.common / "reftable").is_dir() else ""
 
     def run(self, command: Command, *arguments: str, stdin: bytes = b"") -> Answer:
         """Run one of git's commands in the folder.
@@ -223,6 +226,7 @@ def _own_settings(view: Path, root: Path, repository: Path, common: Path) -> dic
     for file in (common / "config", repository / "config.worktree"):
         if not os.path.lexists(file):
             continue
+        read_regular(file, 1, follow=True)  # git would wait for a pipe's writer
         command = ["config", "--file", str(file), "--includes", "--null", "--list"]
         listed = _run(command, cwd=view, env=_ENVIRONMENT)
         said = _entries(listed, str(file))
@@ -268,10 +272,7 @@ def _repository(folder: Path) -> tuple[Path, Path] | None:
     Raises:
         GitError: a `.git` file names nothing, or the folder is in git's own.
     """
-    device = os.stat(f"{folder}/.").st_dev  # noqa: PTH116 - also says whether the folder can be looked into
-    for root in (folder, *folder.parents):
-        if root.stat().st_dev != device:
-            return None
+    for root in _around(folder):
         mark = root / ".git"
         if mark.is_file():
             _check_owner(mark, folder)
@@ -282,6 +283,15 @@ def _repository(folder: Path) -> tuple[Path, Path] | None:
             _check_owner(mark, folder)
             return root, mark
     return None
+
+
+def _around(folder: Path) -> Iterator[Path]:
+    """Yield a folder and those around it, on its file system."""
+    device = os.stat(f"{folder}/.").st_dev  # noqa: PTH116 - fails where the folder cannot be looked into
+    for root in (folder, *folder.parents):
+        if root.stat().st_dev != device:
+            return
+        yield root
 
 
 def _check_owner(mark: Path, folder: Path) -> None:

@@ -201,13 +201,14 @@ def uncommitted(folder: Path, paths: Collection[str]) -> list[str]:
     options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all")
     try:
         with in_repository(folder) as git:
+            if git.hidden_commits:
+                raise GitError(git.hidden_commits)
             if git.common is None:
                 return []
             # All of the folder is asked about: thousands of paths do not fit on a command line.
             done = git.run("status", *options, "--", ".")
-            if git.has_reftable or done.returncode != 0:
-                why = "it keeps its refs as a reftable" if git.has_reftable else done.said
-                raise GitError(f"{git.root}: {why}")
+            if done.returncode != 0:
+                raise GitError(f"{git.root}: {done.said}")
             # Each entry begins with two letters and a blank, and is relative to the root.
             changed = {name[3:].removeprefix(git.prefix) for name in done.names}
     except (GitError, OSError) as exc:

@@ -310,6 +310,21 @@ def test_pipe_in_place_of_a_file_that_git_reads_is_refused(
     all_that_git_is_asked(trap.folder)
 
 
+@pytest.mark.parametrize("name", ["HEAD", "index", "config", "objects", "refs", "info/exclude", "commondir"])
+def test_damaged_repository_is_refused_where_something_could_be_lost(trap: Trap, name: str) -> None:
+    """What is uncommitted cannot be told: no traceback, and no file is changed."""
+    (trap.folder / "a.py").write_text("x = 1\nmine = 1\n")
+    place = trap.folder / ".git" / name
+    shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
+    place.symlink_to(trap.folder / ".git/description") if name == "objects" else place.mkdir()
+    all_that_git_is_asked(trap.folder)
+    if name != "refs":  # empty, as in a repository without a commit
+        with pytest.raises(PatchError, match="cannot be told"):
+            apply(DIFF, trap.folder)
+    with pytest.raises(PatchError):
+        apply(DIFF, trap.folder)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
