@@ -5,12 +5,13 @@ below (`python -m agent.env_example`), so the two cannot drift apart.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from agent.errors import InputError, SettingsError
+from agent.key_sources import SECRET_ENDINGS, SERVER, merged, refuse_mixed
 from agent.repair.limits import PlanApproval
 from agent.sandbox.policy import MAX_LEASE_S, Internet, Keep, Start
 from agent.setting_types import (
@@ -27,9 +28,6 @@ from agent.setting_types import (
     Variables,
     explained,
 )
-
-_SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
-"""How the variables that hold secrets are named, by those who name them well."""
 
 _RUN_CODE = frozenset({"run_python", "run_command", "start_command"})
 """Each can do what the others can."""
@@ -300,7 +298,7 @@ class Settings(BaseModel):
 
     def secrets_now(self) -> dict[str, str]:
         """Return what must not be shown, by name: what is passed on, and what is named like a key."""
-        like_keys = [name for name in os.environ if name.endswith(_SECRET_ENDINGS)]
+        like_keys = [name for name in os.environ if name.endswith(SECRET_ENDINGS)]
         fields = {
             field.alias or name: value.get_secret_value()
             for name, field in type(self).model_fields.items()
@@ -308,6 +306,15 @@ class Settings(BaseModel):
         }
         named = {name: os.environ[name] for name in (*like_keys, *self.envs) if name in os.environ}
         return fields | named
+
+    @staticmethod
+    def refuse_mixed_sources(file: Mapping[str, str], services: Collection[str] | None = None) -> None:
+        """Refuse a `.env` that names where a key of the environment's would be sent.
+
+        Raises:
+            SettingsError: it does; see `agent.key_sources.refuse_mixed`.
+        """
+        refuse_mixed(os.environ, file, services)
 
     @property
     def ask_first(self) -> list[str]:
@@ -332,7 +339,11 @@ class Settings(BaseModel):
 
     @classmethod
     def from_env(
-        cls, env: Mapping[str, str] | None = None, *, defaults: Mapping[str, str] | None = None
+        cls,
+        env: Mapping[str, str] | None = None,
+        *,
+        defaults: Mapping[str, str] | None = None,
+        server: str | None = None,
     ) -> Self:
         """Read and validate the settings.
 
@@ -340,7 +351,9 @@ class Settings(BaseModel):
 
         Args:
             env: the variables to read; default the process's environment.
-            defaults: variables that count only where `env` has none of that name.
+            defaults: variables that count only where `env` has none of that name; `LANGGRAPH_API_KEY` counts
+                only beside the address it stands beside, see `agent.key_sources`.
+            server: the LangGraph server's address as it was typed, which decides that; it is not returned.
 
         Returns:
             The validated settings.
@@ -348,11 +361,12 @@ class Settings(BaseModel):
         Raises:
             SettingsError: some values cannot be used; one line a variable, with what is allowed.
         """
-        source = {**(defaults or {}), **(os.environ if env is None else env)}
-        aliases = [field.alias or name for name, field in cls.model_fields.items()]
+        usual = {field.alias or name: field.default for name, field in cls.model_fields.items()}
+        exported = os.environ if env is None else env
+        source = merged(exported, defaults or {}, usual_server=usual[SERVER], server=server)
         try:
             settings = cls.model_validate(
-                {name: source[name] for name in aliases if source.get(name, "").strip()}
+                {name: source[name] for name in usual if source.get(name, "").strip()}
             )
         except ValidationError as exc:
             # No `from`: pydantic's text repeats the values, and a value may be a key.

@@ -177,8 +177,9 @@ def test_server_that_cannot_start_is_shown_with_its_log(surroundings: Surroundin
     project.mkdir()
     broken = '{"dependencies": ["."], "graphs": {"plan_execute": "./missing.py:graph"}}'
     (project / "langgraph.json").write_text(broken)
+    command = [COMMAND[0], "--project", str(project), "demo"]
     done = subprocess.run(
-        COMMAND, cwd=project, env=surroundings.env, capture_output=True, text=True, timeout=90, check=False
+        command, env=surroundings.env, capture_output=True, text=True, timeout=90, check=False
     )
     assert done.returncode == 3
     assert "langgraph dev ended before it was ready" in done.stdout

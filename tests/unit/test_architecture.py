@@ -1,6 +1,7 @@
 """Who may import whom, and what importing costs."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,29 @@ def test_only_settings_read_the_environment() -> None:
     }
     # The command line hands the whole environment on to the servers it starts, and looks at none of it.
     assert readers - {"agent/cli/processes.py"} == {"agent/settings.py"}
+
+
+def test_one_module_runs_git_and_few_start_programs() -> None:
+    """What a hostile folder can have started is looked for in one place."""
+    # Programs that are sent into a sandbox start what they like there.
+    outside = [path for path in modules("agent") if "inside" not in path.parts]
+    names = {path: str(path.relative_to(SRC)) for path in outside}
+    starters = {
+        name for path, name in names.items() if imports(path) & {"subprocess", "pty", "multiprocessing"}
+    }
+    assert starters == {"agent/cli/git.py", "agent/cli/local_run.py", "agent/cli/processes.py"}
+    calls = re.compile(
+        r"(os\.(system|popen|exec\w+|posix_spawn\w*|spawn\w+|fork\w*))|.*create_subprocess_\w+"
+    )
+    callers, speakers = set(), set()
+    for path, name in names.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and calls.fullmatch(ast.unparse(node)):
+                callers.add(name)
+            if isinstance(node, ast.Constant) and node.value == "git":
+                speakers.add(name)
+    assert callers == {"agent/cli/tether.py"}
+    assert speakers == {"agent/cli/git.py", "agent/cli/doctor.py"}  # the latter heads a line with it
 
 
 @pytest.mark.parametrize("module", ["agent.graphs.code_agent", "agent.graphs.plan_execute"])

@@ -3,20 +3,19 @@
 import asyncio
 import json
 import platform
-import shutil
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rich.table import Table
 from rich.text import Text
 
 from agent.cli import exits
+from agent.cli.git import find_git
 from agent.cli.local_run import can_isolate
 from agent.cli.processes import LocalServerError
 from agent.cli.project import find_config
@@ -94,7 +93,7 @@ def _packages(name: str, wanted: tuple[str, ...], missing: Literal["note", "bad"
 
 def _project() -> Check:
     try:
-        return Check("langgraph.json", "good", str(find_config(Path.cwd())))
+        return Check("langgraph.json", "good", str(find_config()))
     except LocalServerError as exc:
         return Check("langgraph.json", "note", "not found", str(exc))
 
@@ -139,7 +138,7 @@ def _isolation(settings: "Settings") -> Check:
 
 
 def _git() -> Check:
-    if shutil.which("git"):
+    if find_git():
         return Check("git", "good", "installed")
     return Check("git", "note", "missing", "repair honours .gitignore and applies changes only with git.")
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 import yaml
 
+from agent.cli.processes import absolute_path
 from agent.cli.screen import Screen
 
 _STEP = ("file", "change", "reason")
@@ -59,7 +60,8 @@ class _EditorError(Exception):
 def _saved(text: str) -> str | None:
     """Return what the editor made of a text; None when it was not saved."""
     try:
-        saved = click.edit(text.encode(), extension=".yaml")
+        # In the folder of a project: an editor that lies there is not the user's.
+        saved = click.edit(text.encode(), env={"PATH": absolute_path()}, extension=".yaml")
         return None if saved is None else saved.decode("utf-8-sig").replace("\r\n", "\n")
     except click.ClickException as exc:
         raise _EditorError(exc.format_message().rstrip(".")) from exc

@@ -76,7 +76,7 @@ def connected(
         from agent.client import ClientError
 
         screen = screen_for(json=json)
-        with Session.to(settings_here(), server, headers) as session:
+        with Session.to(settings_here(server), server, headers) as session:
             try:
                 return work(screen, session)
             except ClientError as exc:
@@ -126,7 +126,10 @@ def hint(exc: "ClientError") -> str:
         case NotFoundError():
             return "`sandbox-agent threads` lists what the server has."
         case RefusedError(status_code=401 | 403):
-            return "LANGGRAPH_API_KEY sets the key, --header another header."
+            return (
+                "LANGGRAPH_API_KEY sets the key, --header another header. A key is sent only to an address "
+                "from the same place: both exported (or --server), or both in .env."
+            )
         case StreamLostError() if thread:
             return f"`sandbox-agent resume {thread}` goes on with it."
         case UnreachableError():

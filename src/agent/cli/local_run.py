@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
 
-from agent.cli.processes import LocalServerError
+from agent.cli.processes import LocalServerError, find_program
 from agent.cli.project import find_config
 from agent.cli.servers import E2BLocal, LangGraphDev, ServerOptions
 
@@ -90,7 +90,7 @@ class LocalRun:
         Raises:
             LocalServerError: it did not come up; the message ends with its log.
         """
-        config = self._config or find_config(Path.cwd())
+        config = self._config or find_config()
         options = self._options.copy()
         options["env"] = {**options.get("env", {}), **self.service}
         self._server = LangGraphDev(config, self.folder, **options)
@@ -146,7 +146,7 @@ class LocalRun:
 
 def can_isolate() -> bool:
     """Whether bubblewrap is installed and may make the namespaces that e2b-local puts sandboxes in."""
-    bwrap = shutil.which("bwrap")
+    bwrap = find_program("bwrap")
     if bwrap is None:
         return False
     trial = [bwrap, "--ro-bind", "/", "/", "--unshare-user", "--unshare-pid", "--unshare-net", "true"]

@@ -1,5 +1,6 @@
 """The command line `sandbox-agent`: its commands, put together."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,11 +25,31 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _project(folder: Path | None) -> Path | None:
+    if folder is not None:
+        from agent.cli.processes import LocalServerError
+        from agent.cli.project import choose
+
+        try:
+            choose(folder)
+        except LocalServerError as exc:
+            raise typer.BadParameter(str(exc)) from exc
+    return folder
+
+
 @app.callback()
 def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
+    project: Annotated[
+        Path | None,
+        typer.Option(
+            callback=_project,
+            metavar="FOLDER",
+            help="Folder of another langgraph.json than this checkout's: its .env is read, its code served.",
+        ),
+    ] = None,
 ) -> None:
     pass
 

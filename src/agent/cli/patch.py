@@ -1,61 +1,173 @@
-"""Put a repair's diff into the folder it came from."""
+"""Put a repair's diff into the folder it came from.
 
-import os
-import shutil
-import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass
+Git applies the diff in a scratch folder, to copies of the files it changes, and what comes of it replaces
+those in the user's folder. So git follows no link and heeds no attribute there, and the diff applies to the
+bytes that were sent, with which it was made.
+"""
+
+import fnmatch
+import re
+import tempfile
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
-_GIT_S = 60
+from agent.cli.folder import Content, Folder, read_regular, refused_name, unsendable_name
+from agent.cli.git import Answer, Git, GitError, in_repository, outside
+
 _NAMED = 5
+_MAX_BYTES = 300_000_000
+
+# A line of a file begins with a blank, a sign or a backslash; so these are headers.
+_NOT_OURS = re.compile(
+    r"^(?:(?:rename|copy) (?:from|to|old|new) |"
+    r"(?:(?:new|old|deleted) (?:file )?mode|index \S+) (?!100644$|100755$))",
+    re.MULTILINE,
+)
+_BECOMES_EXECUTABLE = re.compile(r"^new (?:file )?mode 100755$", re.MULTILINE)
+_STARTED_BY_OTHERS = (
+    ".gitattributes", ".gitmodules", ".gitconfig", ".lfsconfig", ".githooks/*", ".husky/*", ".envrc",
+    ".pre-commit-config.yaml", ".vscode/*", ".idea/*", ".devcontainer/*", ".devcontainer.json", ".github/*",
+    ".gitlab-ci.yml", ".circleci/*", ".npmrc", ".yarnrc*", ".yarn/*", "mise.toml", ".mise.toml",
+    ".tool-versions", "sitecustomize.py", "usercustomize.py", "*.pth", ".claude/*", ".cursor/*", ".mcp.json",
+)  # fmt: skip
 
 
 class PatchError(Exception):
     """The diff was not applied; the folder is as it was."""
 
 
-def touched(diff: str, folder: Path) -> list[str]:
-    """Return the files a diff changes, adds or deletes, relative to the folder it is for, sorted.
+def touched(diff: str) -> list[str]:
+    """Return the files a diff changes, adds or deletes, sorted; never none.
 
     Raises:
-        PatchError: git is missing, or cannot read the diff, or finds no file in it.
+        PatchError: git is missing, or cannot read the diff, or finds no file in it; or it does what no repair
+            does: it renames, makes links, or leaves the folder.
     """
-    place = _place(folder)
-    done = _apply(place, "--numstat", diff=diff)
+    if found := _NOT_OURS.search(diff):
+        line = diff[found.start() :].partition("\n")[0]
+        raise PatchError(f"The changes are not those of a repair, and were not applied: {line!r}")
+    try:
+        with tempfile.TemporaryDirectory(prefix="sandbox-agent-") as scratch, outside(Path(scratch)) as git:
+            done = _apply(git, "--numstat", diff=diff)
+    except GitError as exc:
+        raise PatchError(f"The changes cannot be read: {exc}") from exc
     if done.returncode != 0:
-        raise PatchError(f"The changes cannot be read: {_said(done)}")
-    return _named(done, place)
+        raise PatchError(f"The changes cannot be read: {done.said}")
+    names = sorted({name.split("\t", 2)[2] for name in done.names})
+    if not names:
+        raise PatchError("git finds no file in the changes; nothing was changed.")
+    for name in names:
+        if why := refused_name(name) or unsendable_name(name):
+            raise PatchError(f"The changes were not applied: {name!r}: {why}.")
+    return names
 
 
-def apply(diff: str, folder: Path, *, force: bool = False) -> list[str]:
+def cautions(diff: str, names: Sequence[str]) -> list[str]:
+    """Return what a human should know before a diff is applied, a sentence each: what it has others start.
+
+    Args:
+        diff: the changes.
+        names: of the files they touch.
+    """
+    said = []
+    if found := [name for name in names if _starts_by_itself(name)]:
+        said.append(f"Git, editors or shells act on {', '.join(found)} unasked: look at the changes.")
+    if _BECOMES_EXECUTABLE.search(diff):
+        said.append("The changes make files executable.")
+    return said
+
+
+def _starts_by_itself(name: str) -> bool:
+    parts = name.casefold().split("/")
+    tails = ["/".join(parts[start:]) for start in range(len(parts))]
+    return any(fnmatch.fnmatchcase(tail, pattern) for tail in tails for pattern in _STARTED_BY_OTHERS)
+
+
+def apply(diff: str, folder: Path, *, force: bool = False, sent: Collection[str] | None = None) -> list[str]:
     """Apply a unified diff to a folder, all of it or nothing.
 
     Args:
         diff: paths relative to `folder`.
         folder: where to apply it; in a repository or not, its root or not.
         force: also over uncommitted changes.
+        sent: the files that may be changed, beside new ones; default all.
 
     Returns:
         The files that were changed, added or deleted, relative to `folder`, sorted; never none.
 
     Raises:
-        PatchError: git is missing, files to change have uncommitted changes, or the diff does not fit.
+        PatchError: git is missing, files to change have uncommitted changes or were not sent, or the diff
+            does not fit.
     """
-    changed = uncommitted(folder, touched(diff, folder))
-    if changed and not force:
+    names = touched(diff)
+    if not force and (changed := uncommitted(folder, names)):
         raise PatchError(
             f"Not applied over uncommitted changes in {', '.join(changed)}: commit them, or give --force."
         )
-    place = _place(folder)
-    # `git apply` by itself changes all files or none; this way it names what it has changed, too.
-    done = _apply(place, "--numstat", "--apply", diff=diff)
-    if done.returncode != 0:
-        raise PatchError(f"The changes do not fit the files as they are now: {_said(done)}")
-    return _named(done, place)
+    try:
+        with Folder(folder) as place:
+            before = _read(place, names)
+            if sent is not None and (others := [name for name in names if before[name] and name not in sent]):
+                raise PatchError(f"Not applied: {', '.join(others)} would change, and was not sent.")
+            place.replace(_applied(diff, before), before)
+    except OSError as exc:
+        raise PatchError(f"Not applied: {exc.filename or folder} cannot be written: {exc.strerror}") from exc
+    except GitError as exc:
+        raise PatchError(f"Not applied: {exc}") from exc
+    return names
 
 
-def refuse_uncommitted(folder: Path, paths: Sequence[str]) -> None:
+def _read(place: Folder, names: Sequence[str]) -> dict[str, Content | None]:
+    """Read what files hold now; None where there is none.
+
+    Raises:
+        PatchError: one is no file, or lies behind a link, or they are too large.
+    """
+    room = _MAX_BYTES
+    found: dict[str, Content | None] = {}
+    for name in names:
+        kind, _ = place.kind(name)
+        if kind == "not a file" and any(other.startswith(f"{name}/") for other in names):
+            kind = "missing"  # a folder that may be gone by then
+        if kind not in {"file", "missing"}:
+            raise PatchError(f"Not applied: {name} is {kind if kind != 'link' else 'a link'}.")
+        content = found[name] = place.read(name, room + 1) if kind == "file" else None
+        room -= len(content.data) if content else 0
+        if room < 0:
+            raise PatchError(f"Not applied: the files to change have more than {_MAX_BYTES:,} bytes.")
+    return found
+
+
+def _applied(diff: str, before: dict[str, Content | None]) -> dict[str, Content | None]:
+    """Return what files hold once a diff is applied to them."""
+    with tempfile.TemporaryDirectory(prefix="sandbox-agent-") as made:
+        scratch = Path(made)
+        for name, content in before.items():
+            if content is not None:
+                copy = scratch / name
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(content.data)
+                copy.chmod(0o755 if content.executable else 0o644)
+        with outside(scratch) as git:
+            done = _apply(git, diff=diff)
+        if done.returncode != 0:
+            raise PatchError(f"The changes do not fit the files as they are now: {done.said}")
+        return {name: _result(scratch / name) for name in before}
+
+
+def _result(path: Path) -> Content | None:
+    try:
+        content = read_regular(path, _MAX_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except (NotADirectoryError, IsADirectoryError):
+        return None  # a file came where its folder was, or the other way round
+    if len(content.data) > _MAX_BYTES:
+        raise PatchError(f"Not applied: {path.name} would have more than {_MAX_BYTES:,} bytes.")
+    return Content(content.data, 0o777 if content.executable else 0o666)
+
+
+def refuse_uncommitted(folder: Path, paths: Collection[str]) -> None:
     """Refuse a repair that is to be applied to files with uncommitted changes, before it begins.
 
     Args:
@@ -63,10 +175,9 @@ def refuse_uncommitted(folder: Path, paths: Sequence[str]) -> None:
         paths: what is sent, and may so be changed.
 
     Raises:
-        PatchError: git is missing, or some of the files have uncommitted changes.
+        PatchError: git is missing or cannot tell, or some of the files have uncommitted changes.
     """
-    # All of the folder is asked about: thousands of paths do not fit on a command line.
-    if changed := sorted(set(uncommitted(folder, ["."])) & set(paths)):
+    if changed := uncommitted(folder, paths):
         more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
         raise PatchError(
             f"Nothing was sent: --apply would change {folder}, and there are uncommitted changes in "
@@ -74,67 +185,43 @@ def refuse_uncommitted(folder: Path, paths: Sequence[str]) -> None:
         )
 
 
-def uncommitted(folder: Path, paths: Sequence[str]) -> list[str]:
-    """Return which of the paths differ from the last commit; none outside of a repository.
+def uncommitted(folder: Path, paths: Collection[str]) -> list[str]:
+    """Return which of the files differ from the last commit; none outside of a repository.
+
+    No filter runs, such as git-lfs: a file of a filter's counts as changed where its size or times are not
+    those that git noted when it wrote it.
 
     Args:
         folder: what the paths are relative to.
-        paths: files, or folders with all that is in them.
+        paths: names of files.
+
+    Raises:
+        PatchError: git is missing, or cannot tell.
     """
-    if not paths:
-        return []
-    place = _place(folder)
-    options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all")
-    done = _git(place.root, "status", *options, "--", *(place.prefix + path for path in paths))
-    if done.returncode != 0:
-        return []
-    return sorted(place.relative(entry[3:]) for entry in done.stdout.split(b"\0") if entry)
+    options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all")
+    try:
+        with in_repository(folder) as git:
+            if git.hidden_commits:
+                raise GitError(git.hidden_commits)
+            if git.common is None:
+                return []
+            # All of the folder is asked about: thousands of paths do not fit on a command line.
+            done = git.run("status", *options, "--", ".")
+            if done.returncode != 0:
+                raise GitError(f"{git.root}: {done.said}")
+            # Each entry begins with two letters and a blank, and is relative to the root.
+            changed = {name[3:].removeprefix(git.prefix) for name in done.names}
+    except (GitError, OSError) as exc:
+        raise PatchError(
+            f"Whether there are uncommitted changes in {folder} cannot be told ({exc}): nothing was changed. "
+            "Commit them, and give --force."
+        ) from exc
+    return sorted(changed & set(paths))
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A folder as git sees it: from `root` it is `prefix`, which is empty or ends in a slash."""
-
-    root: Path
-    prefix: str = ""
-
-    def relative(self, name: bytes) -> str:
-        """Return a name of git's, relative to the folder."""
-        return os.fsdecode(name).removeprefix(self.prefix)
-
-
-def _place(folder: Path) -> _Place:
-    # From a subfolder git would take the paths of a `diff --git` for the root's, and pass over all of them.
-    root, prefix = (_git(folder, "rev-parse", option) for option in ("--show-toplevel", "--show-prefix"))
-    if root.returncode != 0 or prefix.returncode != 0:  # no repository, or none with files
-        return _Place(folder)
-    return _Place(
-        Path(os.fsdecode(root.stdout.removesuffix(b"\n"))), os.fsdecode(prefix.stdout.removesuffix(b"\n"))
-    )
-
-
-def _apply(place: _Place, *options: str, diff: str) -> subprocess.CompletedProcess[bytes]:
-    inside = [f"--directory={place.prefix}"] if place.prefix else []
-    return _git(place.root, "apply", "-z", "--whitespace=nowarn", *inside, *options, "-", diff=diff)
-
-
-def _named(done: subprocess.CompletedProcess[bytes], place: _Place) -> list[str]:
-    entries = [entry for entry in done.stdout.split(b"\0") if entry]
-    if not entries:
-        raise PatchError(f"git finds no file in the changes; nothing was changed in {place.root}.")
-    return sorted(place.relative(entry.split(b"\t", 2)[2]) for entry in entries)
-
-
-def _git(folder: Path, *arguments: str, diff: str = "") -> subprocess.CompletedProcess[bytes]:
-    git = shutil.which("git")
-    if git is None:
-        raise PatchError("git is needed to apply the changes, and is not installed.")
-    # Paths are names here, not patterns.
-    command = [git, "--literal-pathspecs", *arguments]
-    return subprocess.run(
-        command, cwd=folder, input=diff.encode(), capture_output=True, timeout=_GIT_S, check=False
-    )
-
-
-def _said(done: subprocess.CompletedProcess[bytes]) -> str:
-    return done.stderr.decode("utf-8", "replace").strip()
+def _apply(git: Git, *options: str, diff: str) -> Answer:
+    try:
+        data = diff.encode()
+    except UnicodeEncodeError as exc:  # JSON can name halves of characters
+        raise PatchError("The changes cannot be read: they are no text.") from exc
+    return git.run("apply", "-z", "--whitespace=nowarn", *options, "-", stdin=data)

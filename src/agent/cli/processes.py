@@ -23,6 +23,22 @@ class LocalServerError(Exception):
     """A server did not come up, or has ended; the message ends with the last lines of its log."""
 
 
+def find_program(name: str) -> str | None:
+    """Return the path of a program on the PATH; what the current folder brings does not count."""
+    return shutil.which(name, path=absolute_path())
+
+
+def absolute_path() -> str:
+    """Return this process's PATH without its relative entries, such as `.` and empty ones."""
+    return os.pathsep.join(filter(os.path.isabs, os.get_exec_path())) or os.defpath
+
+
+def inherited(*, without: str | None = None) -> dict[str, str]:
+    """Return this process's variables for a child, but for those whose names begin as `without` says."""
+    # Passed on, not read: settings are read by agent.settings alone.
+    return {name: value for name, value in os.environ.items() if not (without and name.startswith(without))}
+
+
 class ChildProcess:
     """One command in a process group of its own, its output in a file.
 
@@ -69,7 +85,7 @@ class ChildProcess:
         Raises:
             LocalServerError: the program cannot be run.
         """
-        if shutil.which(self.command[0]) is None:  # the tether could say so only in the log
+        if find_program(self.command[0]) is None:  # the tether could say so only in the log
             raise LocalServerError(f"{self.name} cannot be started: there is no program {self.command[0]}")
         output = (
             None if self.log is None else os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -82,8 +98,7 @@ class ChildProcess:
                 stdout=output,
                 stderr=None if output is None else subprocess.STDOUT,
                 start_new_session=True,
-                # Passed on, not read: settings are read by agent.settings alone.
-                env={**self.defaults, **os.environ, **self.env},
+                env={**self.defaults, **inherited(), **self.env},
             )
         except OSError as exc:
             raise LocalServerError(f"{self.name} cannot be started: {exc}") from exc

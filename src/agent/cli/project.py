@@ -1,7 +1,11 @@
-"""This project's langgraph.json, and the `.env` beside it."""
+"""The project that a command works for: its langgraph.json, and the `.env` beside it.
+
+That is the checkout that this package is imported from, or the folder that `--project` names. The current
+folder is somebody's word: its langgraph.json names code that `serve` would run, its `.env` where keys go.
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,38 +14,64 @@ from agent.cli.processes import LocalServerError
 if TYPE_CHECKING:
     from agent.settings import Settings
 
+_CONFIG = "langgraph.json"
+_chosen: Path | None = None
 
-def settings_here() -> "Settings":
-    """Return the settings of a command: the process's variables before those of the project's `.env`.
+
+def choose(folder: Path) -> None:
+    """Take a folder for the project, for the rest of this process.
 
     Raises:
-        SettingsError: a value cannot be used.
+        LocalServerError: it has no langgraph.json.
     """
+    global _chosen
+    if not (folder / _CONFIG).is_file():
+        raise LocalServerError(f"{folder} has no {_CONFIG}: --project names the folder of one")
+    _chosen = folder.resolve()
+
+
+def settings_here(server: str | None = None, *, services: Collection[str] = ()) -> "Settings":
+    """Return the settings of a command: the process's variables before those of the project's `.env`.
+
+    Args:
+        server: the LangGraph server's address, if it was typed: a key from another place is not for it.
+        services: the first words of variables, such as E2B, whose keys the command sends.
+
+    Raises:
+        SettingsError: a value cannot be used, or a key would go to an address from another place.
+    """
+    from agent.errors import SettingsError
     from agent.settings import Settings
 
     try:
-        return Settings.from_env(defaults=dotenv(find_config(Path.cwd())))
-    except (LocalServerError, OSError):  # not in a checkout, or in a folder that was deleted
+        config = find_config()
+    except LocalServerError:  # the package is not imported from a checkout
         return Settings.from_env()
+    try:
+        file = dotenv(config)
+    except LocalServerError as exc:
+        raise SettingsError(str(exc)) from exc
+    if services:
+        Settings.refuse_mixed_sources(file, services)
+    return Settings.from_env(defaults=file, server=server)
 
 
-def find_config(start: Path) -> Path:
-    """Return this project's langgraph.json: above `start`, or where the package is installed from.
-
-    Another project's file is passed over.
+def find_config() -> Path:
+    """Return the project's langgraph.json; what the current folder holds does not count.
 
     Raises:
         LocalServerError: there is none.
     """
-    beside_package = Path(__file__).resolve().parents[3]
-    for folder in (start, *start.parents, beside_package):
-        candidate = folder / "langgraph.json"
-        if candidate.is_file() and '"plan_execute"' in candidate.read_text(
-            encoding="utf-8", errors="replace"
-        ):
-            return candidate
+    if _chosen is not None:
+        return _chosen / _CONFIG
+    source = Path(__file__).resolve().parents[2]
+    config = source.parent / _CONFIG
+    # In an installation that was copied, what lies around the package is not the project's.
+    if source.name == "src" and config.is_file():
+        return config
     raise LocalServerError(
-        "There is no langgraph.json of this project here or above. Change to a checkout of it."
+        "This installation comes from no checkout: name the folder of your langgraph.json, whose code is run "
+        "and whose .env is read, by `sandbox-agent --project FOLDER …`."
     )
 
 
@@ -70,14 +100,21 @@ def dotenv(config: Path) -> dict[str, str]:
     """Return the variables of the file that a langgraph.json names as `env`, without the empty ones.
 
     `langgraph dev` would let an empty value there hide a variable that is set: a copied `.env.example` has
-    many.
-    """
-    named = json.loads(config.read_text(encoding="utf-8")).get("env")
-    if isinstance(named, Mapping):
-        return {str(key): str(value) for key, value in named.items() if value}
-    file = config.parent / str(named or ".env")
-    if not file.is_file():
-        return {}
-    from dotenv import dotenv_values
+    many. Values are taken as they stand: `${NAME}` in one is not replaced by a variable of this process.
 
-    return {key: value for key, value in dotenv_values(file).items() if value}
+    Raises:
+        LocalServerError: one of the two files cannot be read.
+    """
+    try:
+        said = json.loads(config.read_text(encoding="utf-8"))
+        named = said.get("env") if isinstance(said, dict) else None
+        if isinstance(named, Mapping):
+            return {str(key): str(value) for key, value in named.items() if value}
+        file = config.parent / str(named or ".env")
+        if not file.is_file():
+            return {}
+        from dotenv import dotenv_values
+
+        return {key: value for key, value in dotenv_values(file, interpolate=False).items() if value}
+    except (OSError, ValueError) as exc:
+        raise LocalServerError(f"{config}, or the file it names as `env`, cannot be read: {exc}") from exc

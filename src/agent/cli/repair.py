@@ -10,7 +10,7 @@ from agent.cli.approval import Decide, asked, automatic, left_open, rejected
 from agent.cli.follow import Follower, Left, View, open_questions, say_it_waits
 from agent.cli.jsonl import JsonView
 from agent.cli.pack import Packed, PackError, pack
-from agent.cli.patch import PatchError, apply, refuse_uncommitted, touched
+from agent.cli.patch import PatchError, apply, cautions, refuse_uncommitted, touched
 from agent.cli.repair_view import RepairView, show_result
 from agent.cli.screen import Screen
 from agent.cli.session import Session
@@ -65,7 +65,7 @@ def run_repair(screen: Screen, session: Session, folder: Path, options: RepairOp
         return exits.INTERRUPTED
     code = show_outcome(screen, outcome, driver.thread_id)
     if code == exits.OK and options.put_back and isinstance(outcome, Finished):
-        return _put_back(screen, str(outcome.values.get("diff") or ""), folder, options)
+        return _put_back(screen, str(outcome.values.get("diff") or ""), folder, packed, options)
     return code
 
 
@@ -120,22 +120,27 @@ def _say_what_is_sent(screen: Screen, packed: Packed, *, verbose: bool) -> None:
         screen.line(f"  left out: {listed}{more}", "dim")
 
 
-def _put_back(screen: Screen, diff: str, folder: Path, options: RepairOptions) -> int:
+def _put_back(screen: Screen, diff: str, folder: Path, packed: Packed, options: RepairOptions) -> int:
     if not diff:
         return exits.OK
     try:
-        files = ", ".join(touched(diff, folder))
+        names = touched(diff)
     except PatchError as exc:
         screen.error(str(exc))
         return exits.FAILED
+    for caution in cautions(diff, names):
+        screen.line(caution, "yellow")
     if not options.yes:
         if not screen.can_ask:
             screen.line("Not applied: there is no terminal to ask on, and --yes was not given.", "yellow")
             return exits.OK
-        if screen.ask(f"Change {files} in {folder}? [y]es, anything else no: ").lower() not in {"y", "yes"}:
+        if screen.ask(f"Change {', '.join(names)} in {folder}? [y]es, anything else no: ").lower() not in {
+            "y",
+            "yes",
+        }:
             return exits.OK
     try:
-        changed = apply(diff, folder, force=options.force)
+        changed = apply(diff, folder, force=options.force, sent=packed.names)
     except PatchError as exc:
         screen.error(str(exc))
         return exits.FAILED

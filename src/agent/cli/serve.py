@@ -34,8 +34,9 @@ def run_serve(screen: Screen, *, port: int, jobs: int, wanted: Collection[str], 
     from agent.settings import Settings
 
     try:
-        config = find_config(Path.cwd())
+        config = find_config()
         variables = dotenv(config)
+        Settings.refuse_mixed_sources(variables)
         settings = Settings.from_env(defaults=variables)
         refuse_unknown_tools(settings)
         own = settings.e2b_api_key is None

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import socket
 import sys
 import urllib.error
@@ -11,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from agent.cli.processes import ChildProcess, LocalServerError
+from agent.cli.processes import ChildProcess, LocalServerError, find_program
 from agent.cli.project import absolute_config
 
 LOOPBACK = "127.0.0.1"
@@ -143,7 +142,7 @@ def program(name: str) -> str:
         LocalServerError: it is not installed.
     """
     beside = Path(sys.executable).parent / name
-    found = str(beside) if beside.exists() else shutil.which(name)
+    found = str(beside) if beside.exists() else find_program(name)
     if found is None:
         raise LocalServerError(f"{name} is not installed: pip install 'langgraph-e2b-agent[local]'")
     return found

@@ -3,14 +3,13 @@
 import io
 import json
 import os
-import shutil
 import subprocess
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from agent.cli.folder import Content, Folder
 from agent.cli.pack import MAX_BYTES, PackError, pack
 
 
@@ -84,7 +83,7 @@ def test_pack_without_git_passes_over_hidden_and_well_known_folders(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Less exact, and still no keys and no environments."""
-    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr("agent.cli.pack.find_git", lambda: None)
     assert set(pack(folder).project) == {
         "a.py",
         "build/out.py",
@@ -128,14 +127,14 @@ def test_pack_states_the_limit_and_the_largest_files(tmp_path: Path, monkeypatch
 
 def test_pack_names_a_file_that_cannot_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sending less than there is, silently, could make another project of it."""
-    real = Path.open
+    real = Folder.read
 
-    def refused(self: Path, *args: Any, **kwargs: Any) -> Any:
-        if self.name == "a.py":
+    def refused(self: Folder, name: str, limit: int) -> Content:
+        if name == "a.py":
             raise PermissionError(13, "Permission denied")
-        return real(self, *args, **kwargs)
+        return real(self, name, limit)
 
-    monkeypatch.setattr(Path, "open", refused)
+    monkeypatch.setattr(Folder, "read", refused)
     with pytest.raises(PackError, match=r"a\.py cannot be read: Permission denied"):
         pack(folder)
 

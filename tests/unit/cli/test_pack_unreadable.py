@@ -91,7 +91,7 @@ def test_folder_that_cannot_be_read_is_named_without_git(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plain walk stops there, too."""
-    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr("agent.cli.pack.find_git", lambda: None)
     (folder / "deep").chmod(0o000)
     with pytest.raises(PackError, match=r"^deep cannot be read: Permission denied$"):
         pack(folder)

@@ -1,12 +1,11 @@
 """What the two servers are started with, and how they are found ready."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from agent.cli.processes import LocalServerError
-from agent.cli.project import absolute_config, find_config
+from agent.cli.project import absolute_config
 from agent.cli.servers import E2BLocal, LangGraphDev, program
 
 
@@ -33,16 +32,6 @@ def test_absolute_config_makes_paths_absolute_and_drops_env(tmp_path: Path) -> N
         "http": {"app": f"{tmp_path}/web.py:app"},
         "python_version": "3.12",
     }
-
-
-def test_find_config_looks_upward_and_passes_over_other_projects(tmp_path: Path) -> None:
-    """Another project's langgraph.json in between is not taken for ours."""
-    ours = tmp_path / "langgraph.json"
-    ours.write_text(json.dumps({"graphs": {"plan_execute": "x"}}))
-    inner = tmp_path / "other" / "deep"
-    inner.mkdir(parents=True)
-    (tmp_path / "other" / "langgraph.json").write_text(json.dumps({"graphs": {"agent": "x"}}))
-    assert find_config(inner) == ours
 
 
 def test_e2b_local_is_ready_when_all_three_variables_are_printed(tmp_path: Path) -> None:

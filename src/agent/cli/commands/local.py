@@ -48,7 +48,8 @@ def serve(
 ) -> None:
     """Serve the graphs for development, with a local sandbox server unless an E2B key is set.
 
-    Reads .env beside langgraph.json; variables that are set already win. State is kept in .langgraph_api.
+    Serves the checkout it is installed from, or --project's folder: never what lies in the current one. Reads
+    .env beside langgraph.json; variables that are set already win. State is kept in .langgraph_api.
     """
 
     def work() -> int:
@@ -67,6 +68,6 @@ def doctor(server: ServerOption = None, header: HeaderOption = None) -> None:
         from agent.cli.doctor import run_doctor
         from agent.cli.project import settings_here
 
-        return run_doctor(screen, settings_here(), session)
+        return run_doctor(screen, settings_here(services=("E2B",)), session)
 
     connected(work, server, header)

@@ -34,7 +34,9 @@ def list_sandboxes(
         from agent.cli.project import settings_here
         from agent.cli.sandboxes import Sweep, look_after
 
-        return look_after(screen, session, settings_here(), Sweep(end=False, trust_server=trust_server))
+        return look_after(
+            screen, session, settings_here(services=("E2B",)), Sweep(end=False, trust_server=trust_server)
+        )
 
     connected(work, server, header)
 
@@ -57,6 +59,6 @@ def sweep(
         from agent.cli.sandboxes import Sweep, look_after
 
         how = Sweep(end=not dry_run, trust_server=trust_server)
-        return look_after(screen, session, settings_here(), how)
+        return look_after(screen, session, settings_here(services=("E2B",)), how)
 
     connected(work, server, header)
