@@ -5,18 +5,29 @@ import re
 import tempfile
 from pathlib import Path
 
-from rich.padding import Padding
-from rich.syntax import Syntax
-
 from agent.cli.flow import Flow
+from agent.cli.follow import say_it_failed
 from agent.cli.screen import Busy, Screen
 from agent.cli.tool_view import arguments_line, result_digest
+from agent.cli.visible import code as coloured
+from agent.cli.visible import one_line
 from agent.client import Artifact, Event, Failed, Finished, SandboxNotice, Token, ToolEvent
 from agent.client.decode import message_text
+from agent.client.fields import objects
 
 _RESULT = re.compile(r"<result(?:-\d+)?>\n(.*?)\n</result", re.DOTALL)
 _PICTURE = re.compile(r"\[(image/|application/pdf)")  # it is shown or saved itself
 _ERROR = re.compile(r"<error(?:-\d+)?>\n(.*?)\n</error", re.DOTALL)
+_LINE_END = "\n"
+# Never the name's own, which may be anything.
+_ENDINGS = {
+    "application/pdf": ".pdf",
+    "image/gif": ".gif",
+    "image/jpeg": ".jpeg",
+    "image/png": ".png",
+    "image/svg+xml": ".svg",
+    "image/webp": ".webp",
+}
 _BAD = ("error:", "exit_code", "timed out", "outcome unknown")
 
 
@@ -57,8 +68,8 @@ class ChatView:
             case Finished():
                 self._finish(event)
             case Failed():
-                name = f"{event.error}: " if event.error else ""
-                self._line(f"The run failed: {name}{event.message}", "red")
+                self._end_of_words()
+                say_it_failed(self._screen, event)
             case _:
                 return
 
@@ -72,7 +83,7 @@ class ChatView:
             self._charts = Path(tempfile.mkdtemp(prefix="sandbox-agent-charts-"))
         self._charts.mkdir(parents=True, exist_ok=True)
         self._saved += 1
-        path = self._charts / f"chart-{self._saved}{Path(artifact.name).suffix}"
+        path = self._charts / f"chart-{self._saved}{_ENDINGS.get(artifact.mime, '.bin')}"
         path.write_bytes(data)
         self._line(f"  chart: {path}", "green")
         self._screen.picture(data)
@@ -89,9 +100,10 @@ class ChatView:
 
     def _finish(self, event: Finished) -> None:
         """Give the last words where none were streamed, as in a run that another client started."""
-        messages = event.values.get("messages") or []
+        messages = objects(event.values.get("messages"))
         if not self._spoke and messages and messages[-1].get("type") == "ai":
-            self._line(message_text(messages[-1].get("content")))
+            self._end_of_words()
+            self._screen.said("", message_text(messages[-1].get("content")))
         self._spoke = False
 
     def _words(self, text: str) -> None:
@@ -104,7 +116,7 @@ class ChatView:
             self._start(event)
             self._wait(event.name)
         elif event.event == "heartbeat":
-            self._wait(f"{event.name}, {event.elapsed_s} s")
+            self._wait(f"{one_line(event.name)}, {event.elapsed_s} s")
         elif event.event == "output":
             self._quiet()
             self._screen.write(_indented(event.text, at_start=not self._in_line), "dim")
@@ -115,31 +127,34 @@ class ChatView:
 
     def _start(self, event: ToolEvent) -> None:
         code = _code(event.text) if event.name == "run_python" else None
+        name = one_line(event.name)
         if code is None:
-            self._line(f"  {event.name} {arguments_line(event.text)}", "cyan")
+            self._line(f"  {name} {arguments_line(event.text)}", "cyan")
             return
-        self._line(f"  {event.name}", "cyan")
+        self._line(f"  {name}", "cyan")
         if self._screen.is_terminal:
-            shown = Syntax(code, "python", theme="ansi_dark", background_color="default", word_wrap=True)
-            self._screen.show(Padding(shown, (0, 0, 0, 4)))
+            self._screen.show(coloured(code, "python"))
         else:
-            self._screen.line(_indented(code, at_start=True))
+            self._screen.indented(code, "    ")
 
     def _end(self, event: ToolEvent) -> None:
         result, error = _RESULT.search(event.text), _ERROR.search(event.text)
-        shown = [line for line in result[1].splitlines() if not _PICTURE.match(line)] if result else []
-        if shown:
-            self._line(_indented("\n".join(shown), at_start=True), "dim")
+        shown = [line for line in result[1].split("\n") if not _PICTURE.match(line)] if result else []
+        for line in shown:
+            self._line(f"    {line}", "dim")
         if error:
-            self._line(_indented(error[1].splitlines()[0], at_start=True), "red")
+            self._line(f"    {error[1].partition(_LINE_END)[0]}", "red")
         digest = "" if result or error else result_digest(event.text)
         if digest and not digest.startswith("exit_code: 0"):
             self._line(f"    {digest}", "red" if digest.startswith(_BAD) else "dim")
 
     def _line(self, text: str, style: str = "") -> None:
+        self._end_of_words()
+        self._screen.line(text, style)
+
+    def _end_of_words(self) -> None:
         self._quiet()
         self._end_line()
-        self._screen.line(text, style)
 
     def _end_line(self) -> None:
         if self._flow:
@@ -161,7 +176,7 @@ class ChatView:
 def _code(arguments: str) -> str | None:
     try:
         code = json.loads(arguments).get("code")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return None
     return code if isinstance(code, str) else None
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from agent.cli.questions import Answer
 from agent.cli.screen import Busy, Screen
 from agent.cli.session import Session
+from agent.cli.visible import one_line
 from agent.client import (
     Artifact,
     ClientError,
@@ -178,9 +179,8 @@ class Follower:
                 if isinstance(event, Reconnecting):
                     if not broken:
                         where = self._session.server.url
-                        self._screen.line(
-                            f"  No connection to {where}: {event.reason}. Trying again …", "yellow"
-                        )
+                        reason = one_line(event.reason)
+                        self._screen.line(f"  No connection to {where}: {reason}. Trying again …", "yellow")
                 elif broken:
                     self._screen.line("  The connection is back.", "yellow")
                 broken = isinstance(event, Reconnecting)
@@ -195,7 +195,8 @@ class Follower:
         try:
             data = await self._driver.files.artifact(artifact.name)
         except ClientError as exc:
-            self._screen.line(f"  {artifact.title or artifact.name} could not be fetched: {exc}", "yellow")
+            name = one_line(artifact.title or artifact.name)
+            self._screen.line(f"  {name} could not be fetched: {exc}", "yellow")
         else:
             self._view.take(artifact, data)
 
@@ -259,7 +260,7 @@ def open_questions(outcome: Outcome) -> Sequence[Interrupt]:
 
 def say_it_failed(screen: Screen, failure: Failed) -> None:
     """Say why a run failed."""
-    name = f"{failure.error}: " if failure.error else ""
+    name = f"{one_line(failure.error)}: " if failure.error else ""
     screen.error(f"The run failed: {name}{failure.message}")
 
 
