@@ -19,12 +19,15 @@ from agent.client import (
     Interrupt,
     Interrupted,
     Outcome,
+    ProtocolError,
     Reconnecting,
     ThreadAccount,
 )
 
 _CANCEL_S = 10.0
 _WATCH_S = 0.2
+_MOST_RUNS = 1000  # that answers start: where nobody is asked, a server could go on for ever
+_MOST_LOST = 3  # in a row: a server that loses each question will lose the next
 
 Stream = AsyncGenerator[Event, None]
 
@@ -112,10 +115,15 @@ class Follower:
             Exception: what `watch` raised.
         """
         answers: dict[str, Answer] | None = None
-        while True:
+        lost = 0
+        for _ in range(_MOST_RUNS):
             outcome = self._one_run(stream, doing)
             refused = isinstance(outcome, Failed) and answers is not None and bool(outcome.pending)
-            if outcome == Interrupted(()):
+            lost = lost + 1 if outcome == Interrupted(()) else 0
+            if lost > _MOST_LOST:
+                self._screen.error("The server loses what the run asks, each time that it is asked again.")
+                return outcome
+            if lost:
                 stream, doing = self._driver.ask_again(deadline_s=self._deadline_s), "Having it asked again"
                 continue
             if not isinstance(outcome, Interrupted) and not (refused and self._screen.can_ask):
@@ -127,6 +135,8 @@ class Follower:
                 return outcome
             stream = self._driver.answer(answers, deadline_s=self._deadline_s)
             doing = "Going on with the answer"
+        problem = f"The run has asked {_MOST_RUNS:,} times and has not ended"
+        raise ProtocolError(problem, self._driver.where, "The last question is open.")
 
     def settle(self, account: ThreadAccount) -> Outcome | None:
         """Have what a thread waits for answered, and follow what the answer starts, as `follow` does.

@@ -20,8 +20,9 @@ from agent.client.events import (
     ToolEvent,
     Update,
 )
-from agent.client.fields import FieldError, deep, identifier, number_or_none, objects, text, whole
+from agent.client.fields import FieldError, deep, identifier, listed, number_or_none, text, whole
 
+_MOST_QUESTIONS = 1000  # of one thread
 _TOOL_EVENTS = frozenset({"start", "output", "heartbeat", "end"})
 
 
@@ -61,9 +62,11 @@ def interrupts(found: Any) -> tuple[Interrupt, ...]:
     """Read the open questions out of a thread state's `interrupts`.
 
     Raises:
-        FieldError: one has an id that is none.
+        FieldError: they are no list of objects, or one has an id that is none.
     """
-    asked = (item for item in objects(found) if item.get("id"))
+    asked = (
+        item for item in listed(found or [], "the list of questions", most=_MOST_QUESTIONS) if item.get("id")
+    )
     return tuple(Interrupt(identifier(item["id"], "a question's id"), item.get("value")) for item in asked)
 
 

@@ -45,6 +45,17 @@ def listed(value: Any, what: str, *, most: int) -> list[Fields]:
     return [fields(each, f"an entry of {what}") for each in value]
 
 
+def word(value: Any, what: str) -> str:
+    """Return a text that says something.
+
+    Raises:
+        FieldError: it is none, or empty.
+    """
+    if not isinstance(value, str) or not value:
+        raise FieldError(f"{what} is {_kind(value) if value != '' else 'empty'} in place of a word")
+    return value
+
+
 def identifier(value: Any, what: str) -> str:
     """Return an id: it becomes a part of addresses, and of commands that a user copies.
 

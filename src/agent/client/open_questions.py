@@ -15,7 +15,9 @@ from langgraph_sdk.errors import NotFoundError
 
 from agent.client.decode import interrupts
 from agent.client.events import Interrupt
-from agent.client.fields import fields, identifier, objects, text
+from agent.client.fields import fields, identifier, listed, text
+
+_MOST_STEPS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ async def open_questions(
 
 def _silent_steps(state: Mapping[str, Any]) -> list[str]:
     """Return the ids of the steps that the state stands at and that, as far as it knows, ask nothing."""
-    tasks = objects(state.get("tasks"))
+    tasks = listed(state.get("tasks") or [], "the list of steps", most=_MOST_STEPS)
     return [text(task.get("id")) for task in tasks if not (task.get("interrupts") or task.get("error"))]
 
 

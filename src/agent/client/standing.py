@@ -8,7 +8,7 @@ from typing import Any, Literal
 from langgraph_sdk.client import LangGraphClient
 
 from agent.client.errors import NotFoundError, Where, explained
-from agent.client.fields import fields, instant, listed, text
+from agent.client.fields import fields, instant, listed, text, word
 from agent.client.open_questions import open_questions
 
 Standing = Literal["gone", "busy", "waiting", "idle"]
@@ -43,7 +43,8 @@ async def standing(client: LangGraphClient, server: str, thread_id: str) -> Thre
     try:
         with explained(Where(server, thread_id)):
             thread = fields(await client.threads.get(thread_id), "the thread")
-            if thread.get("status") == "busy":
+            # A sweep ends the sandbox of a thread that is idle: that must have been said.
+            if word(thread.get("status"), "the thread's status") == "busy":
                 return ThreadStanding("busy")
             # Both: a queued run leaves the thread's status as it was.
             for status in ("running", "pending"):

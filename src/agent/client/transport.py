@@ -40,7 +40,7 @@ class Limits:
     answer_bytes: int = 64_000_000
     """Of one answer: an artifact has at most 5 MB, a thread's state a few."""
     error_bytes: int = 1_000_000
-    """Of one that refuses."""
+    """Of one that refuses; the rest is not read."""
     answer_s: float = 600.0
     """Until the last byte of an answer, and the first of a stream of events."""
     event_bytes: int = 16_000_000
@@ -78,10 +78,10 @@ class BoundedTransport(httpx.AsyncBaseTransport):
                 response = await self._inner.handle_async_request(request)
         except TimeoutError as exc:
             raise _too_slow(self._limits) from exc
-        if refusal := _refusal(response):
+        events = response.headers.get("content-type", "").startswith(_STREAM)
+        if refusal := _refusal(request, response, events=events):
             await response.aclose()
             raise httpx.DecodingError(refusal)
-        events = response.headers.get("content-type", "").startswith(_STREAM)
         # The SDK goes on there when the connection breaks, and warns of it with these words. Streams are
         # joined by the driver, which says so; the SDK would try for 15 s in silence.
         if events or not _PLAIN_PATH.fullmatch(response.headers.get("location", "/")):
@@ -109,7 +109,7 @@ class _BoundedStream(httpx.AsyncByteStream):
         self._give_up = give_up
         self._is_events = response.headers.get("content-type", "").startswith(_STREAM)
         self._is_json = response.is_success and not raw
-        self._most = limits.answer_bytes if response.is_success else limits.error_bytes
+        self._refuses = not response.is_success
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._events() if self._is_events else self._answer()
@@ -127,8 +127,10 @@ class _BoundedStream(httpx.AsyncByteStream):
                 if piece is None:
                     break
                 size += len(piece)
-                if size > self._most:
-                    raise httpx.DecodingError(f"it is larger than {self._most:,} bytes")
+                if size > self._limits.error_bytes and self._refuses:
+                    break  # its status is what counts
+                if size > self._limits.answer_bytes:
+                    raise httpx.DecodingError(f"it is larger than {self._limits.answer_bytes:,} bytes")
                 if self._is_json:
                     kept += piece
                     if len(kept) == size == len(piece):
@@ -172,11 +174,13 @@ def _too_slow(limits: Limits) -> httpx.DecodingError:
     return httpx.DecodingError(f"it was not complete within {limits.answer_s:g} s")
 
 
-def _refusal(response: httpx.Response) -> str:
+def _refusal(request: httpx.Request, response: httpx.Response, *, events: bool) -> str:
     """Return why an answer is not read at all; empty when it is."""
     if 300 <= response.status_code < 400:
         where = response.headers.get("location", "nowhere")
         return f"it is a redirect to {where}, which is not followed"
+    if response.is_success and not events and request.headers.get("accept") == _STREAM:
+        return "it is no stream of events"
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     return "" if encoding in {"", "identity"} else f"it is encoded as {encoding}, which was not asked for"
 
