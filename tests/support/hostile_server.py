@@ -51,6 +51,8 @@ class HostileServer:
     """What an honest server says of an artifact, and its bytes."""
     state: dict[str, Any] = field(default_factory=dict)
     """What an honest server says of each thread's state, beside an empty one's fields."""
+    graph: str = "agent"
+    """What each of its threads ran."""
     requests: list[Request] = field(default_factory=list)
     sent: int = 0
     url: str = ""
@@ -142,17 +144,17 @@ class HostileServer:
                 200, "Content-Type: text/event-stream", f"Content-Location: /threads/{THREAD}/runs/{RUN}"
             )
             return _forever(head, self.stream) if self.stream.startswith(b"forever") else head + self.stream
-        found: Any = {"thread_id": THREAD, "status": "idle", "metadata": {"graph_id": "agent"}}
+        found: Any = {"thread_id": THREAD, "status": "idle", "metadata": {"graph_id": self.graph}}
         if path.endswith("/state"):
             found = {"values": {}, "interrupts": [], "tasks": [], "created_at": None} | self.state
         elif path.endswith(("/runs", "/search")):
             found = []
         elif "/runs/" in path:
             found = {"run_id": RUN, "status": "success"}
-        elif path.startswith("/artifacts/") and self.artifact:
-            if path.count("/") > 2:
+        elif path.startswith("/artifacts/"):
+            if self.artifact and path.count("/") > 2:
                 return _body(self.artifact[1], "image/png")
-            found = [self.artifact[0]]
+            found = [self.artifact[0]] if self.artifact else []
         return _body(json.dumps(found).encode())
 
 

@@ -122,14 +122,16 @@ def _sandboxes(settings: "Settings") -> Check:
     )
     try:
         with _no_redirects.open(request, timeout=_PATIENCE_S) as response:
-            alive = len(json.loads(response.read(_MOST_LISTED)))
+            found = json.loads(response.read(_MOST_LISTED))
+        if not isinstance(found, list):
+            raise ValueError("it lists no sandboxes")
     except urllib.error.HTTPError as exc:
         if exc.code in {401, 403}:
             return Check("sandboxes", "bad", f"{base} refuses the key", "Set a valid E2B_API_KEY.")
         return Check("sandboxes", "bad", f"{base} answers {exc.code}", "Try again later.")
-    except (OSError, ValueError, TypeError, RecursionError, http.client.HTTPException) as exc:
+    except (OSError, ValueError, RecursionError, http.client.HTTPException) as exc:
         return Check("sandboxes", "bad", f"{base}: {exc}", "Check the network, and E2B_API_URL if it is set.")
-    return Check("sandboxes", "good", f"{base} accepts the key; {alive} running or paused")
+    return Check("sandboxes", "good", f"{base} accepts the key; {len(found)} running or paused")
 
 
 class _RefuseRedirects(urllib.request.HTTPRedirectHandler):

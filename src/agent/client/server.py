@@ -13,7 +13,7 @@ from langgraph_sdk.schema import ThreadSelectField, ThreadStatus
 from agent.client.driver import Driver
 from agent.client.errors import NotFoundError, ProtocolError, RefusedError, Where, explained
 from agent.client.events import Interrupt
-from agent.client.fields import Fields, fields, identifier, instant, listed, text
+from agent.client.fields import Fields, fields, identifier, instant, listed, text, word
 from agent.client.open_questions import OpenQuestions, open_questions
 from agent.client.standing import ThreadStanding, standing
 from agent.client.transport import BoundedTransport, Limits
@@ -162,9 +162,9 @@ class Server:
         try:
             with explained(Where(self.url)):
                 said = fields(await self._client.http.get("/deployment"), "what it says of its deployment")
+                return word(said.get("deployment"), "the deployment's name")
         except NotFoundError:
             return None
-        return text(said.get("deployment"))
 
     async def standing(self, thread_id: str) -> ThreadStanding:
         """Say whether anything works on a thread, or waits for a human."""
