@@ -46,6 +46,10 @@ _PILE = "(?<=[\u0300-\u036f\u20d0-\u20ff]{4})[\u0300-\u036f\u20d0-\u20ff]"
 _HARMLESS = "\t\n\x20-\x7e\xa0-\xac\xae-\u02ff\u0370-\u05ff\u3400-\u9fff\uac00-\ud7a3"
 _SUSPECT = re.compile(f"(?P<emoji>{_PART_OF_EMOJI})|(?P<pile>{_PILE})|[^{_HARMLESS}]")
 _PICTURES = 0x2400
+# Neither black nor concealed: that would hide.
+_SGR = "(?:[0-4]|22|39|3[1-7]|9[1-7])"
+_COLOUR = re.compile(rf"(\x1b\[(?:{_SGR}(?:;{_SGR})*)?m)")
+_LINE_END = "\n"
 
 
 def visible(text: str) -> str:
@@ -87,6 +91,13 @@ def _shown(found: re.Match[str]) -> str:
     if found["pile"] or unicodedata.category(each) in _HIDDEN or _BLANK.fullmatch(each):
         return f"<U+{ord(each):04X}>"
     return each
+
+
+def visible_log(line: str) -> str:
+    """Return a line of a server's log, made visible but for its colours, which end with it."""
+    pieces = _COLOUR.split(line)  # text and colours in turn
+    shown = "".join(piece if number % 2 else visible(piece) for number, piece in enumerate(pieces))
+    return f"{shown.removesuffix(_LINE_END)}\x1b[0m{_LINE_END}" if len(pieces) > 1 else shown
 
 
 class Text(_Text):
