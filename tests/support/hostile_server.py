@@ -36,6 +36,7 @@ class Request:
     method: str
     path: str
     headers: dict[str, str]
+    body: bytes
 
 
 @dataclass
@@ -195,8 +196,8 @@ async def _connection(
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         method, path, _ = head[0].split(" ")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:])}
-        await reader.readexactly(int(headers.get("content-length") or 0))
-        request = Request(method, path, headers)
+        body = await reader.readexactly(int(headers.get("content-length") or 0))
+        request = Request(method, path, headers, body)
         server.requests.append(request)
         answer = server.answer(request)
         if isinstance(answer, bytes):

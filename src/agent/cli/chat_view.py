@@ -16,6 +16,8 @@ from agent.client.decode import message_text
 from agent.client.fields import objects
 
 _RESULT = re.compile(r"<result(?:-\d+)?>\n(.*?)\n</result", re.DOTALL)
+_MOST_CHARTS = 1000  # of one conversation
+_MOST_CHART_BYTES = 1_000_000_000
 _PICTURE = re.compile(r"\[(image/|application/pdf)")  # it is shown or saved itself
 _ERROR = re.compile(r"<error(?:-\d+)?>\n(.*?)\n</error", re.DOTALL)
 _LINE_END = "\n"
@@ -42,7 +44,7 @@ class ChatView:
     def __init__(self, screen: Screen, *, charts: Path | None = None) -> None:
         self._screen = screen
         self._charts = charts
-        self._saved = 0
+        self._saved = self._saved_bytes = 0
         self._busy: Busy | None = None
         self._in_line = False
         self._message_id = ""
@@ -74,7 +76,9 @@ class ChatView:
                 return
 
     def takes(self, artifact: Artifact) -> bool:
-        """Fetch pictures and documents; data for programs stays on the server."""
+        """Fetch pictures and documents, not without end; data for programs stays on the server."""
+        if self._saved >= _MOST_CHARTS or self._saved_bytes > _MOST_CHART_BYTES:
+            return False
         return artifact.mime.startswith("image/") or artifact.mime == "application/pdf"
 
     def take(self, artifact: Artifact, data: bytes) -> None:
@@ -83,6 +87,7 @@ class ChatView:
             self._charts = Path(tempfile.mkdtemp(prefix="sandbox-agent-charts-"))
         self._charts.mkdir(parents=True, exist_ok=True)
         self._saved += 1
+        self._saved_bytes += len(data)
         path = self._charts / f"chart-{self._saved}{_ENDINGS.get(artifact.mime, '.bin')}"
         path.write_bytes(data)
         self._line(f"  chart: {path}", "green")

@@ -67,7 +67,7 @@ def _plan_list(rows: Sequence[tuple[str, ...]]) -> RenderableType:
         text = Text(change, overflow="fold")
         if reason:
             text.append(f"\n{reason}", "dim")
-        shown += [Text(), Text.assemble((number, "bold cyan"), "  ", file, overflow="fold")]
+        shown += [Text(), Text.assemble((number, "bold cyan"), "  ", one_line(file), overflow="fold")]
         shown.append(Padding(text, (0, 0, 0, margin)))
     return Group(*shown[1:])
 

@@ -38,7 +38,9 @@ class Limits:
     """How much a server may send."""
 
     answer_bytes: int = 64_000_000
-    """Of one answer: an artifact has at most 5 MB, a thread's state a few."""
+    """Of one answer in JSON: a thread's state has a few."""
+    file_bytes: int = 20_000_000
+    """Of one file that is fetched: an artifact has at most 5 MB."""
     error_bytes: int = 1_000_000
     """Of one that refuses; the rest is not read."""
     answer_s: float = 600.0
@@ -109,6 +111,7 @@ class _BoundedStream(httpx.AsyncByteStream):
         self._give_up = give_up
         self._is_events = response.headers.get("content-type", "").startswith(_STREAM)
         self._is_json = response.is_success and not raw
+        self._most = limits.file_bytes if raw else limits.answer_bytes
         self._refuses = not response.is_success
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -129,8 +132,8 @@ class _BoundedStream(httpx.AsyncByteStream):
                 size += len(piece)
                 if size > self._limits.error_bytes and self._refuses:
                     break  # its status is what counts
-                if size > self._limits.answer_bytes:
-                    raise httpx.DecodingError(f"it is larger than {self._limits.answer_bytes:,} bytes")
+                if size > self._most:
+                    raise httpx.DecodingError(f"it is larger than {self._most:,} bytes")
                 if self._is_json:
                     kept += piece
                     if len(kept) == size == len(piece):
