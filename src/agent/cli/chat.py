@@ -128,7 +128,10 @@ class Chat:
         if self._uploaded:
             message = f"{message}\n\nUploaded into the sandbox: {', '.join(self._uploaded)}"
             self._uploaded.clear()
-        stream = driver.start({"messages": [{"role": "user", "content": message}]})
+        said = message.encode(
+            "utf-8", "replace"
+        ).decode()  # bytes that are no text came as halves of surrogates
+        stream = driver.start({"messages": [{"role": "user", "content": said}]})
         outcome = self._follower(driver).follow(stream, "Thinking" if self._screen.is_terminal else "")
         return of_chat(self._screen, outcome, driver.thread_id)
 
