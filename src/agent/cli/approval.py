@@ -37,6 +37,7 @@ _ANSWERS = {
 _WHY_NOT = "  Why not? (Enter says nothing) "
 _WHY_NOT_PLAN = "  Why not? (words are for the next plan, Enter ends the repair) "
 _SHOW = frozenset({"s", "show"})
+_SEEN_AT_ONCE = 3  # calls; of more each is shown again where it is asked about
 _LONGEST_NAME = 60  # in a prompt
 
 
@@ -101,6 +102,8 @@ def _ask(screen: Screen, value: Any) -> Answer | None:
 
     def decide(action: Action) -> Decision:
         number = next(numbers)
+        if total > _SEEN_AT_ONCE:
+            show_action(screen, action)
         which = f"{number} of {total}, {one_line(action.name, _LONGEST_NAME)}: "
         return _decision(screen, action, "" if total == 1 else which, cut=cuts[number - 1])
 

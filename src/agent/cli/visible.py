@@ -40,11 +40,11 @@ _SYMBOL = (
 _PART_OF_EMOJI = (
     f"(?<=[{_SYMBOL}])\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)|(?<=[{_SYMBOL}\ufe0f])\u200d(?=[{_SYMBOL}])"
 )
-# More marks on one letter than any script has grow over the lines above and below.
-_PILE = "(?<=[\u0300-\u036f\u20d0-\u20ff]{4})[\u0300-\u036f\u20d0-\u20ff]"
 # Nothing hides among these; named so that long texts are quick.
-_HARMLESS = "\t\n\x20-\x7e\xa0-\xac\xae-\u02ff\u0370-\u05ff\u3400-\u9fff\uac00-\ud7a3"
-_SUSPECT = re.compile(f"(?P<emoji>{_PART_OF_EMOJI})|(?P<pile>{_PILE})|[^{_HARMLESS}]")
+_HARMLESS = "\t\n\x20-\x7e\xa0-\xac\xae-\u02ff\u0370-\u0482\u048a-\u0590\u3400-\u9fff\uac00-\ud7a3"
+_SUSPECT = re.compile(f"(?P<emoji>{_PART_OF_EMOJI})|[^{_HARMLESS}]")
+_MARKS = frozenset({"Mn", "Me"})
+_MOST_MARKS = 5  # on one letter, more than scripts need: a pile grows over the lines above and below
 _PICTURES = 0x2400
 # Neither black nor concealed: that would hide.
 _SGR = "(?:[0-4]|22|39|3[1-7]|9[1-7])"
@@ -88,9 +88,15 @@ def _shown(found: re.Match[str]) -> str:
         return chr(_PICTURES + ord(each))
     if each == "\x7f":
         return "␡"
-    if found["pile"] or unicodedata.category(each) in _HIDDEN or _BLANK.fullmatch(each):
+    category = unicodedata.category(each)
+    if category in _HIDDEN or _BLANK.fullmatch(each) or (category in _MARKS and _is_piled(found)):
         return f"<U+{ord(each):04X}>"
     return each
+
+
+def _is_piled(mark: re.Match[str]) -> bool:
+    before = mark.string[max(0, mark.start() - _MOST_MARKS) : mark.start()]
+    return len(before) == _MOST_MARKS and all(unicodedata.category(each) in _MARKS for each in before)
 
 
 def visible_log(line: str) -> str:

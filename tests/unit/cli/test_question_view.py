@@ -151,3 +151,17 @@ def test_editor_sees_what_hides_and_gives_it_back_unchanged(text: str) -> None:
     assert all(each.isprintable() or each == "\n" for each in written)
     assert arguments_of(written) == {"command": text, "other": "é"}
     json.dumps(arguments_of(written))
+
+
+def test_one_of_many_calls_is_shown_where_it_is_asked_about() -> None:
+    """Three hundred would push the first off the screen."""
+
+    class Typist(Sheet):
+        def ask(self, question: str) -> str:
+            number = len(self.asked)
+            assert self.text.splitlines()[-1] == f"    ls {number}", question
+            return super().ask(question)
+
+    calls = [{"name": "run_command", "args": {"command": f"ls {number}"}} for number in range(300)]
+    answers = asked(Typist(*["y"] * 300))([Interrupt("i", {"action_requests": calls})])
+    assert answers == {"i": {"decisions": [{"type": "approve"}] * 300}}
