@@ -2,9 +2,8 @@
 
 import io
 
-from rich.console import Console
-
 from agent.cli.screen import Screen
+from agent.cli.visible import VisibleConsole
 
 
 class Sheet(Screen):
@@ -14,7 +13,7 @@ class Sheet(Screen):
         self.answers = list(answers)
         self.asked: list[str] = []
         self._file = io.StringIO()
-        super().__init__(Console(file=self._file, highlight=False), ask=True)
+        super().__init__(VisibleConsole(file=self._file), ask=True)
 
     def ask(self, question: str) -> str:
         """Give the next prepared answer; Ctrl-C when there is none left."""

@@ -98,6 +98,38 @@ def test_one_module_runs_git_and_few_start_programs() -> None:
     assert speakers == {"agent/cli/git.py", "agent/cli/doctor.py"}  # the latter heads a line with it
 
 
+def test_only_one_module_makes_text_for_the_terminal() -> None:
+    """Rich draws what `visible` built, which made it visible: nobody else takes rich's own classes for it."""
+    drawn = {"rich.text", "rich.syntax", "rich.markup", "rich.markdown", "rich.json", "rich.pretty"}
+    made = {str(path.relative_to(SRC)) for path in modules("agent/cli") if imports(path) & drawn}
+    # The screen names rich's text as a type.
+    assert made == {"agent/cli/visible.py", "agent/cli/screen.py"}
+
+
+def test_only_screens_write_to_the_terminal() -> None:
+    """A text that went another way would be obeyed: by `print`, a stream of its own, or a console itself."""
+    ways = re.compile(
+        r"\b(?:print|echo|secho|input|print_exc|click\.edit)\(|\bsys\.(?:stdout|stderr|__std)|\.file\b|Console\(|os\.write"
+    )
+    found: dict[str, set[str]] = {}
+    for path in modules("agent/cli"):
+        lines = [line.partition("#")[0] for line in path.read_text().splitlines()]
+        if ours := {way[0] for line in lines for way in ways.finditer(line)}:
+            found[path.name] = ours
+    assert found == {
+        "screen.py": {"print(", "input(", ".file", "Console("},
+        "visible.py": {"Console("},  # the console that makes all visible
+        "output.py": {"sys.stdout", "sys.stderr", "sys.__std", "echo("},  # makes all visible on it
+        "entry.py": {"Console(", "echo(", "print_exc("},  # on that
+        "threads.py": {"echo("},  # on that
+        "main.py": {"echo("},  # our version
+        "processes.py": {"sys.stdout"},  # relays a server's log, made visible
+        "jsonl.py": {"sys.stdout"},  # in ASCII
+        "pictures.py": {"os.write"},  # asks the terminal what it is
+        "editing.py": {"click.edit("},  # hands YAML to an editor, in which what hides is escaped
+    }
+
+
 @pytest.mark.parametrize("module", ["agent.graphs.code_agent", "agent.graphs.plan_execute"])
 def test_importing_and_drawing_a_graph_needs_no_key_and_no_network(module: str) -> None:
     """A server starts, shows schemas and draws graphs before anything is configured."""

@@ -1,13 +1,10 @@
 """Ask a human about what a graph wants to do."""
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rich.padding import Padding
-from rich.syntax import Syntax
-
 from agent.cli.editing import edited_call, edited_plan
+from agent.cli.question_view import show_action, show_question
 from agent.cli.questions import (
     Action,
     Answer,
@@ -19,8 +16,8 @@ from agent.cli.questions import (
     rejection,
     response,
 )
-from agent.cli.repair_text import plan_table
 from agent.cli.screen import Screen
+from agent.cli.visible import one_line
 from agent.client import Interrupt
 
 Decide = Callable[[Sequence[Interrupt]], dict[str, Answer] | None]
@@ -39,7 +36,9 @@ _ANSWERS = {
 }
 _WHY_NOT = "  Why not? (Enter says nothing) "
 _WHY_NOT_PLAN = "  Why not? (words are for the next plan, Enter ends the repair) "
-_LANGUAGES = {"code": "python", "command": "bash"}
+_SHOW = frozenset({"s", "show"})
+_SEEN_AT_ONCE = 3  # calls; of more each is shown again where it is asked about
+_LONGEST_NAME = 60  # in a prompt
 
 
 def asked(screen: Screen) -> Decide:
@@ -76,7 +75,7 @@ def rejected(screen: Screen, words: str) -> Decide:
         if said:
             return None
         said = True
-        screen.line(f"  Rejected: {words}" if words else "  Rejected.", "yellow")
+        screen.line(f"  Rejected: {one_line(words)}" if words else "  Rejected.", "yellow")
         return {question.id: answer(question.value, lambda _: rejection(words)) for question in questions}
 
     return decide
@@ -92,49 +91,9 @@ def left_open(screen: Screen) -> Decide:
     return decide
 
 
-def show_question(screen: Screen, value: Any) -> None:
-    """Show what is asked: a plan as a table, code and commands as such, anything else as it came."""
-    asked_about = actions(value)
-    if not asked_about:
-        screen.heading("A question")
-        screen.line(f"  {json.dumps(value, ensure_ascii=False, default=str)}")
-        return
-    tried = value.get("iteration")
-    again = f" (try {tried})" if isinstance(tried, int) and tried > 1 else ""
-    screen.heading("Plan" + again if any(action.is_plan for action in asked_about) else "Approval needed")
-    for action in asked_about:
-        _show_action(screen, action)
-    if notice := value.get("notice"):
-        screen.line(f"  {notice}", "yellow")
-
-
-def _show_action(screen: Screen, action: Action) -> None:
-    if action.is_plan:
-        if summary := action.args.get("summary"):
-            screen.line(f"  {summary}")
-        screen.line()
-        screen.show(plan_table(action.args, screen.console.width))
-        screen.line()
-        return
-    screen.line(f"  {action.name}", "cyan")
-    for name, value in action.args.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-        if name in _LANGUAGES and screen.is_terminal:
-            shown = Syntax(
-                text, _LANGUAGES[name], theme="ansi_dark", background_color="default", word_wrap=True
-            )
-            screen.show(Padding(shown, (0, 0, 0, 4)))
-        elif "\n" in text or name in _LANGUAGES:
-            screen.indented(text, "    ")
-        else:
-            screen.line(f"    {name}: {text}")
-    if not action.args and action.description:
-        screen.indented(action.description, "    ")
-
-
 def _ask(screen: Screen, value: Any) -> Answer | None:
     asked_about = actions(value)
-    show_question(screen, value)
+    cuts = show_question(screen, value)
     if not asked_about:
         screen.line("  It has no shape that can be answered here; answer it through the SDK.", "yellow")
         return None
@@ -143,17 +102,24 @@ def _ask(screen: Screen, value: Any) -> Answer | None:
 
     def decide(action: Action) -> Decision:
         number = next(numbers)
-        return _decision(screen, action, "" if total == 1 else f"{number} of {total}, {action.name}: ")
+        if total > _SEEN_AT_ONCE:
+            show_action(screen, action)
+        which = f"{number} of {total}, {one_line(action.name, _LONGEST_NAME)}: "
+        return _decision(screen, action, "" if total == 1 else which, cut=cuts[number - 1])
 
     return answer(value, decide)
 
 
-def _decision(screen: Screen, action: Action, which: str) -> Decision:
+def _decision(screen: Screen, action: Action, which: str, *, cut: bool) -> Decision:
     allowed = [decision for decision in _WORDS if decision in action.allowed]
     title = "Carry out this plan?" if action.is_plan else "Allow this?"
-    question = f"  {which}{title} {', '.join(_WORDS[decision] for decision in allowed)}: "
+    choices = [*(_WORDS[decision] for decision in allowed), *(["[s]how all of it"] if cut else [])]
+    question = f"  {which}{title} {', '.join(choices)}: "
     while True:
         typed = screen.ask(question)
+        if cut and typed.lower() in _SHOW:
+            show_action(screen, action, whole=True)
+            continue
         said = _ANSWERS.get(typed.lower())
         if said not in allowed:
             problem = f"{typed!r} is no answer here. " if typed else ""

@@ -11,6 +11,7 @@ from agent.cli.approval import Decide
 from agent.cli.follow import Follower, Left, View, open_questions, say_it_waits
 from agent.cli.screen import EndOfInput, Screen
 from agent.cli.session import Session
+from agent.cli.visible import one_line
 from agent.client import Driver, Failed, Interrupted, Outcome
 
 GRAPH = "agent"
@@ -82,8 +83,8 @@ class Chat:
         """Say why nothing is said on a thread: a message would be the input of another graph's new run."""
         thread = driver.thread_id
         self._screen.error(
-            f"Nothing was said: thread {thread} belongs to the graph {driver.graph}, and chat talks to "
-            f"{GRAPH}. `sandbox-agent show {thread}` shows it, "
+            f"Nothing was said: thread {thread} belongs to the graph {one_line(driver.graph)}, and chat "
+            f"talks to {GRAPH}. `sandbox-agent show {thread}` shows it, "
             f"`sandbox-agent resume {thread}` goes on with it."
         )
 
@@ -102,7 +103,7 @@ class Chat:
         for name, data in files.items():
             with self._screen.busy(f"Uploading {name}"):
                 path = self._session.run(driver.files.upload(name, data))
-            self._screen.line(f"  {name}: {len(data):,} bytes, {path} in the sandbox", "dim")
+            self._screen.line(f"  {name}: {len(data):,} bytes, {one_line(path)} in the sandbox", "dim")
             self._uploaded.append(path)
 
     def _turns(self, driver: Driver) -> int:
@@ -127,7 +128,10 @@ class Chat:
         if self._uploaded:
             message = f"{message}\n\nUploaded into the sandbox: {', '.join(self._uploaded)}"
             self._uploaded.clear()
-        stream = driver.start({"messages": [{"role": "user", "content": message}]})
+        said = message.encode(
+            "utf-8", "replace"
+        ).decode()  # bytes that are no text came as halves of surrogates
+        stream = driver.start({"messages": [{"role": "user", "content": said}]})
         outcome = self._follower(driver).follow(stream, "Thinking" if self._screen.is_terminal else "")
         return of_chat(self._screen, outcome, driver.thread_id)
 

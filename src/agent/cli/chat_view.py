@@ -5,18 +5,31 @@ import re
 import tempfile
 from pathlib import Path
 
-from rich.padding import Padding
-from rich.syntax import Syntax
-
 from agent.cli.flow import Flow
+from agent.cli.follow import say_it_failed
 from agent.cli.screen import Busy, Screen
 from agent.cli.tool_view import arguments_line, result_digest
+from agent.cli.visible import code as coloured
+from agent.cli.visible import one_line
 from agent.client import Artifact, Event, Failed, Finished, SandboxNotice, Token, ToolEvent
 from agent.client.decode import message_text
+from agent.client.fields import objects
 
 _RESULT = re.compile(r"<result(?:-\d+)?>\n(.*?)\n</result", re.DOTALL)
+_MOST_CHARTS = 1000  # of one conversation
+_MOST_CHART_BYTES = 1_000_000_000
 _PICTURE = re.compile(r"\[(image/|application/pdf)")  # it is shown or saved itself
 _ERROR = re.compile(r"<error(?:-\d+)?>\n(.*?)\n</error", re.DOTALL)
+_LINE_END = "\n"
+# Never the name's own, which may be anything.
+_ENDINGS = {
+    "application/pdf": ".pdf",
+    "image/gif": ".gif",
+    "image/jpeg": ".jpeg",
+    "image/png": ".png",
+    "image/svg+xml": ".svg",
+    "image/webp": ".webp",
+}
 _BAD = ("error:", "exit_code", "timed out", "outcome unknown")
 
 
@@ -31,7 +44,7 @@ class ChatView:
     def __init__(self, screen: Screen, *, charts: Path | None = None) -> None:
         self._screen = screen
         self._charts = charts
-        self._saved = 0
+        self._saved = self._saved_bytes = 0
         self._busy: Busy | None = None
         self._in_line = False
         self._message_id = ""
@@ -57,13 +70,15 @@ class ChatView:
             case Finished():
                 self._finish(event)
             case Failed():
-                name = f"{event.error}: " if event.error else ""
-                self._line(f"The run failed: {name}{event.message}", "red")
+                self._end_of_words()
+                say_it_failed(self._screen, event)
             case _:
                 return
 
     def takes(self, artifact: Artifact) -> bool:
-        """Fetch pictures and documents; data for programs stays on the server."""
+        """Fetch pictures and documents, not without end; data for programs stays on the server."""
+        if self._saved >= _MOST_CHARTS or self._saved_bytes > _MOST_CHART_BYTES:
+            return False
         return artifact.mime.startswith("image/") or artifact.mime == "application/pdf"
 
     def take(self, artifact: Artifact, data: bytes) -> None:
@@ -72,7 +87,8 @@ class ChatView:
             self._charts = Path(tempfile.mkdtemp(prefix="sandbox-agent-charts-"))
         self._charts.mkdir(parents=True, exist_ok=True)
         self._saved += 1
-        path = self._charts / f"chart-{self._saved}{Path(artifact.name).suffix}"
+        self._saved_bytes += len(data)
+        path = self._charts / f"chart-{self._saved}{_ENDINGS.get(artifact.mime, '.bin')}"
         path.write_bytes(data)
         self._line(f"  chart: {path}", "green")
         self._screen.picture(data)
@@ -89,9 +105,10 @@ class ChatView:
 
     def _finish(self, event: Finished) -> None:
         """Give the last words where none were streamed, as in a run that another client started."""
-        messages = event.values.get("messages") or []
+        messages = objects(event.values.get("messages"))
         if not self._spoke and messages and messages[-1].get("type") == "ai":
-            self._line(message_text(messages[-1].get("content")))
+            self._end_of_words()
+            self._screen.said("", message_text(messages[-1].get("content")))
         self._spoke = False
 
     def _words(self, text: str) -> None:
@@ -104,7 +121,7 @@ class ChatView:
             self._start(event)
             self._wait(event.name)
         elif event.event == "heartbeat":
-            self._wait(f"{event.name}, {event.elapsed_s} s")
+            self._wait(f"{one_line(event.name)}, {event.elapsed_s} s")
         elif event.event == "output":
             self._quiet()
             self._screen.write(_indented(event.text, at_start=not self._in_line), "dim")
@@ -115,31 +132,34 @@ class ChatView:
 
     def _start(self, event: ToolEvent) -> None:
         code = _code(event.text) if event.name == "run_python" else None
+        name = one_line(event.name)
         if code is None:
-            self._line(f"  {event.name} {arguments_line(event.text)}", "cyan")
+            self._line(f"  {name} {arguments_line(event.text)}", "cyan")
             return
-        self._line(f"  {event.name}", "cyan")
+        self._line(f"  {name}", "cyan")
         if self._screen.is_terminal:
-            shown = Syntax(code, "python", theme="ansi_dark", background_color="default", word_wrap=True)
-            self._screen.show(Padding(shown, (0, 0, 0, 4)))
+            self._screen.show(coloured(code, "python"))
         else:
-            self._screen.line(_indented(code, at_start=True))
+            self._screen.indented(code, "    ")
 
     def _end(self, event: ToolEvent) -> None:
         result, error = _RESULT.search(event.text), _ERROR.search(event.text)
-        shown = [line for line in result[1].splitlines() if not _PICTURE.match(line)] if result else []
-        if shown:
-            self._line(_indented("\n".join(shown), at_start=True), "dim")
+        shown = [line for line in result[1].split("\n") if not _PICTURE.match(line)] if result else []
+        for line in shown:
+            self._line(f"    {line}", "dim")
         if error:
-            self._line(_indented(error[1].splitlines()[0], at_start=True), "red")
+            self._line(f"    {error[1].partition(_LINE_END)[0]}", "red")
         digest = "" if result or error else result_digest(event.text)
         if digest and not digest.startswith("exit_code: 0"):
             self._line(f"    {digest}", "red" if digest.startswith(_BAD) else "dim")
 
     def _line(self, text: str, style: str = "") -> None:
+        self._end_of_words()
+        self._screen.line(text, style)
+
+    def _end_of_words(self) -> None:
         self._quiet()
         self._end_line()
-        self._screen.line(text, style)
 
     def _end_line(self) -> None:
         if self._flow:
@@ -161,7 +181,7 @@ class ChatView:
 def _code(arguments: str) -> str | None:
     try:
         code = json.loads(arguments).get("code")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return None
     return code if isinstance(code, str) else None
 

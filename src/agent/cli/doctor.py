@@ -1,6 +1,7 @@
 """Look at everything a run needs, and say what to do about what is missing."""
 
 import asyncio
+import http.client
 import json
 import platform
 import sys
@@ -12,7 +13,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Literal
 
 from rich.table import Table
-from rich.text import Text
 
 from agent.cli import exits
 from agent.cli.git import find_git
@@ -22,7 +22,8 @@ from agent.cli.project import find_config
 from agent.cli.screen import Screen
 from agent.cli.serve import refuse_unknown_tools
 from agent.cli.session import Session
-from agent.client import ClientError
+from agent.cli.visible import Text, one_line
+from agent.client import ClientError, ProtocolError
 
 if TYPE_CHECKING:
     from agent.settings import Settings
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _NEEDED = ("langgraph", "langchain", "langchain-openai", "langgraph-sdk", "e2b", "e2b-code-interpreter")
 _LOCAL = ("langgraph-cli", "langgraph-api", "langgraph-runtime-inmem", "ipykernel")
 _PATIENCE_S = 5.0
+_LONGEST_FOUND = 2000  # characters
+_MOST_LISTED = 10_000_000  # bytes of a list of at most 100 sandboxes
 _MARKS = {"good": ("✓", "green"), "note": ("!", "yellow"), "bad": ("✗", "red")}
 
 
@@ -57,7 +60,7 @@ def run_doctor(screen: Screen, settings: "Settings", session: Session) -> int:
     table.add_column()
     for check in checks:
         mark, style = _MARKS[check.state]
-        found = Text(check.found)
+        found = Text(one_line(check.found, _LONGEST_FOUND))
         if check.todo:
             found.append(f"\n→ {check.todo}", style)
         table.add_row(Text(mark, style), check.name, found)
@@ -117,15 +120,27 @@ def _sandboxes(settings: "Settings") -> Check:
         f"{base}/v2/sandboxes?limit=100&state=running,paused", headers={"X-API-KEY": key.get_secret_value()}
     )
     try:
-        with urllib.request.urlopen(request, timeout=_PATIENCE_S) as response:
-            alive = len(json.load(response))
+        with _no_redirects.open(request, timeout=_PATIENCE_S) as response:
+            found = json.loads(response.read(_MOST_LISTED))
+        if not isinstance(found, list):
+            raise ValueError("it lists no sandboxes")
     except urllib.error.HTTPError as exc:
         if exc.code in {401, 403}:
             return Check("sandboxes", "bad", f"{base} refuses the key", "Set a valid E2B_API_KEY.")
         return Check("sandboxes", "bad", f"{base} answers {exc.code}", "Try again later.")
-    except (OSError, ValueError) as exc:
+    except (OSError, ValueError, RecursionError, http.client.HTTPException) as exc:
         return Check("sandboxes", "bad", f"{base}: {exc}", "Check the network, and E2B_API_URL if it is set.")
-    return Check("sandboxes", "good", f"{base} accepts the key; {alive} running or paused")
+    return Check("sandboxes", "good", f"{base} accepts the key; {len(found)} running or paused")
+
+
+class _RefuseRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows none: the key would go along, wherever it leads."""
+
+    def redirect_request(self, *args: object) -> None:
+        """Return no request, so that the redirect is an error of HTTP."""
+
+
+_no_redirects = urllib.request.build_opener(_RefuseRedirects)
 
 
 def _isolation(settings: "Settings") -> Check:
@@ -147,11 +162,16 @@ def _server(session: Session) -> Check:
     url = session.server.url
     try:
         info = session.run(asyncio.wait_for(session.server.info(), _PATIENCE_S))
-        graphs = session.run(session.server.graphs())
+        graphs = session.run(asyncio.wait_for(session.server.graphs(), _PATIENCE_S))
+    except ProtocolError as exc:
+        todo = "--server or LANGGRAPH_URL names another."
+        return Check("LangGraph server", "bad", f"none at {url}: {exc.problem}", todo)
     except (ClientError, TimeoutError):
         todo = "sandbox-agent serve starts one; --server or LANGGRAPH_URL names another."
         return Check("LangGraph server", "note", f"none at {url}", todo)
-    found = f"{url}, langgraph-api {info.get('version', 'unknown')}, graphs {', '.join(graphs)}"
+    version = info.get("version")
+    said = one_line(version) if isinstance(version, str) else "unknown"
+    found = f"{url}, langgraph-api {said}, graphs {', '.join(map(one_line, graphs))}"
     if not {"agent", "plan_execute"} <= set(graphs):
         return Check("LangGraph server", "note", found, "It does not serve this project's graphs.")
     return Check("LangGraph server", "good", found)

@@ -8,6 +8,7 @@ import yaml
 
 from agent.cli.processes import absolute_path
 from agent.cli.screen import Screen
+from agent.cli.visible import visible
 
 _STEP = ("file", "change", "reason")
 _LEAVE = "# Leave without saving, or empty the file, to go back to the question.\n"
@@ -74,8 +75,18 @@ def _saved(text: str) -> str | None:
 
 
 def as_yaml(value: Mapping[str, Any]) -> str:
-    """Return arguments as YAML that is pleasant to edit: texts of several lines as they are."""
-    return yaml.dump(dict(value), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    """Return arguments as YAML that is pleasant to edit: texts of several lines as they are.
+
+    Where one holds what hides or turns text, all that is not ASCII is written as YAML's escapes: an editor
+    would obey it, too, and read back it is the same.
+    """
+    text = _dumped(value, readable=True)
+    return text if visible(text) == text else _dumped(value, readable=False)
+
+
+def _dumped(value: Mapping[str, Any], *, readable: bool) -> str:
+    dumped = yaml.dump(dict(value), Dumper=_Dumper, sort_keys=False, allow_unicode=readable, width=100)
+    return str(dumped)
 
 
 def plan_of(text: str) -> Arguments:

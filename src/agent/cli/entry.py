@@ -2,12 +2,14 @@
 
 import re
 import signal
+import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
 from agent.cli import exits, output
+from agent.cli.visible import VisibleConsole, visible
 
 if TYPE_CHECKING:
     from agent.cli.screen import Screen
@@ -38,11 +40,12 @@ def guarded(work: Callable[[], int]) -> NoReturn:
     for signum in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, _terminate)
     output.watch()
-    try:
-        code = _worked(work)
-        output.flush()
-    except output.OutputError as exc:
-        code = output.give_up(exc)
+    with output.visible_errors():
+        try:
+            code = _worked(work)
+            output.flush()
+        except output.OutputError as exc:
+            code = output.give_up(exc)
     raise typer.Exit(code)
 
 
@@ -58,6 +61,16 @@ def _worked(work: Callable[[], int]) -> int:
     except SettingsError as exc:
         typer.echo(str(exc), err=True)
         return exits.USAGE
+    except typer.BadParameter as exc:  # typer writes it itself, and it may name a file of a folder
+        exc.message = visible(exc.message)
+        raise
+    except (typer.Exit, output.OutputError):
+        raise
+    except Exception:
+        # Here, since the interpreter would write it to the terminal as it is, and end with 1: "failed".
+        traceback.print_exc()
+        typer.echo("This is a defect of sandbox-agent; please report it.", err=True)
+        return exits.PLATFORM
 
 
 def connected(
@@ -140,11 +153,9 @@ def hint(exc: "ClientError") -> str:
 
 def screen_for(*, json: bool = False) -> "Screen":
     """Return the screen of a command: with `json` on the standard error, and nobody to ask."""
-    from rich.console import Console
-
     from agent.cli.screen import Screen
 
-    return Screen(Console(stderr=True, highlight=False), ask=False) if json else Screen()
+    return Screen(VisibleConsole(file=output.error_terminal()), ask=False) if json else Screen()
 
 
 def headers_of(given: list[str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ import re
 
 from rich.cells import cell_len
 
+_LONGEST_WORD = 10_000  # characters
 _PIECE = re.compile(r"\n|[^\S\n]+|\S+")
 
 
@@ -32,7 +33,8 @@ class Flow:
     def _piece(self, piece: str) -> str:
         if not piece.isspace():
             self._word += piece
-            return ""
+            # One without an end would never be written, and never be let go.
+            return self._finished() if len(self._word) > _LONGEST_WORD else ""
         word = self._finished()
         if piece == "\n" or self._column + len(piece) >= self._width:
             self._column = 0

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from agent.cli.questions import Answer
 from agent.cli.screen import Busy, Screen
 from agent.cli.session import Session
+from agent.cli.visible import one_line
 from agent.client import (
     Artifact,
     ClientError,
@@ -18,12 +19,15 @@ from agent.client import (
     Interrupt,
     Interrupted,
     Outcome,
+    ProtocolError,
     Reconnecting,
     ThreadAccount,
 )
 
 _CANCEL_S = 10.0
 _WATCH_S = 0.2
+_MOST_RUNS = 1000  # that answers start: where nobody is asked, a server could go on for ever
+_MOST_LOST = 3  # in a row: a server that loses each question will lose the next
 
 Stream = AsyncGenerator[Event, None]
 
@@ -111,10 +115,15 @@ class Follower:
             Exception: what `watch` raised.
         """
         answers: dict[str, Answer] | None = None
-        while True:
+        lost = 0
+        for _ in range(_MOST_RUNS):
             outcome = self._one_run(stream, doing)
             refused = isinstance(outcome, Failed) and answers is not None and bool(outcome.pending)
-            if outcome == Interrupted(()):
+            lost = lost + 1 if outcome == Interrupted(()) else 0
+            if lost > _MOST_LOST:
+                self._screen.error("The server loses what the run asks, each time that it is asked again.")
+                return outcome
+            if lost:
                 stream, doing = self._driver.ask_again(deadline_s=self._deadline_s), "Having it asked again"
                 continue
             if not isinstance(outcome, Interrupted) and not (refused and self._screen.can_ask):
@@ -126,6 +135,8 @@ class Follower:
                 return outcome
             stream = self._driver.answer(answers, deadline_s=self._deadline_s)
             doing = "Going on with the answer"
+        problem = f"The run has asked {_MOST_RUNS:,} times and has not ended"
+        raise ProtocolError(problem, self._driver.where, "The last question is open.")
 
     def settle(self, account: ThreadAccount) -> Outcome | None:
         """Have what a thread waits for answered, and follow what the answer starts, as `follow` does.
@@ -178,9 +189,8 @@ class Follower:
                 if isinstance(event, Reconnecting):
                     if not broken:
                         where = self._session.server.url
-                        self._screen.line(
-                            f"  No connection to {where}: {event.reason}. Trying again …", "yellow"
-                        )
+                        reason = one_line(event.reason)
+                        self._screen.line(f"  No connection to {where}: {reason}. Trying again …", "yellow")
                 elif broken:
                     self._screen.line("  The connection is back.", "yellow")
                 broken = isinstance(event, Reconnecting)
@@ -195,7 +205,8 @@ class Follower:
         try:
             data = await self._driver.files.artifact(artifact.name)
         except ClientError as exc:
-            self._screen.line(f"  {artifact.title or artifact.name} could not be fetched: {exc}", "yellow")
+            name = one_line(artifact.title or artifact.name)
+            self._screen.line(f"  {name} could not be fetched: {exc}", "yellow")
         else:
             self._view.take(artifact, data)
 
@@ -259,7 +270,7 @@ def open_questions(outcome: Outcome) -> Sequence[Interrupt]:
 
 def say_it_failed(screen: Screen, failure: Failed) -> None:
     """Say why a run failed."""
-    name = f"{failure.error}: " if failure.error else ""
+    name = f"{one_line(failure.error)}: " if failure.error else ""
     screen.error(f"The run failed: {name}{failure.message}")
 
 

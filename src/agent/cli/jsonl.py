@@ -48,7 +48,8 @@ class JsonView:
 
     def write(self, kind: str, fields: dict[str, Any]) -> None:
         """Write one object of a kind."""
-        line = json.dumps({"event": kind, **fields}, ensure_ascii=False, default=str)
+        # In ASCII: a terminal would obey what is escaped, and no encoding takes a half of a surrogate pair.
+        line = json.dumps({"event": kind, **fields}, default=str)
         self._file.write(f"{line}\n")
         self._file.flush()
 

@@ -1,15 +1,18 @@
-"""The standard output, and what becomes of a command when it cannot be written."""
+"""The standard output and error, and what becomes of a command when they cannot be written."""
 
 import contextlib
 import errno
 import io
 import os
 import sys
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO, cast
 
 import typer
 
 from agent.cli import exits
+from agent.cli.visible import VisibleStream
 
 
 class OutputError(OSError):
@@ -43,6 +46,26 @@ def watch() -> None:
         line_buffering=stdout.line_buffering,
         write_through=stdout.write_through,
     )
+
+
+@contextmanager
+def visible_errors() -> Iterator[None]:
+    """Make all visible that is written on the standard error within the block.
+
+    Tracebacks, warnings and logs get there by themselves, and repeat what servers and models say.
+    """
+    before = sys.stderr
+    sys.stderr = cast("TextIO", VisibleStream(before))
+    try:
+        yield
+    finally:
+        sys.stderr = before
+
+
+def error_terminal() -> TextIO:
+    """Return the standard error as it is, for a screen: that makes texts visible itself, and has colours."""
+    stream: Any = sys.stderr
+    return cast("TextIO", stream.stream) if isinstance(stream, VisibleStream) else stream
 
 
 def flush() -> None:

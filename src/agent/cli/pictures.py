@@ -32,6 +32,9 @@ _PATIENCE_S = 0.6  # a terminal behind ssh answers in a round trip
 _PNG = b"\x89PNG"
 _JPEG = b"\xff\xd8"
 _USUAL_CELL = 10
+_MOST_BYTES = 10_000_000
+_MOST_PIXELS = 25_000_000  # a hundred megabytes unpacked
+_LONGEST_SIDE = 10_000
 _CHUNK = 4096  # kitty's limit
 
 _WHO = b"\x1b[>q\x1b[c"
@@ -88,12 +91,14 @@ def drawn(picture: bytes, protocol: Protocol, *, columns: int, cell: int = _USUA
     """Return what to write to the terminal for a picture to appear; empty where it cannot.
 
     Args:
-        picture: a PNG or JPEG file.
+        picture: a PNG or JPEG file, or whatever calls itself one.
         protocol: what the terminal speaks.
         columns: how wide it may be; a smaller picture keeps its size.
         cell: width of one column, in pixels.
     """
-    if not picture.startswith((_PNG, _JPEG)):
+    if not picture.startswith((_PNG, _JPEG)) or len(picture) > _MOST_BYTES:
+        return ""
+    if picture.startswith(_PNG) and not _fits(picture):
         return ""
     if protocol == "iterm2":
         return _iterm2(picture)
@@ -104,12 +109,27 @@ def drawn(picture: bytes, protocol: Protocol, *, columns: int, cell: int = _USUA
         from PIL import Image
     except ImportError:  # only sixel and JPEG in kitty need it, and it is not worth a dependency
         return ""
-    with Image.open(io.BytesIO(picture)) as image:
-        if protocol == "sixel":
-            return sixel(image, columns * cell)
-        png = io.BytesIO()
-        image.save(png, "PNG")
+    png = io.BytesIO()
+    try:
+        with Image.open(io.BytesIO(picture), formats=("PNG", "JPEG")) as image:
+            if not _is_drawable(image.width, image.height):
+                return ""
+            if protocol == "sixel":
+                return sixel(image, columns * cell)
+            image.save(png, "PNG")
+    except Exception:  # a decoder of bytes that lie about themselves raises whatever it meets
+        return ""
     return drawn(png.getvalue(), protocol, columns=columns, cell=cell)
+
+
+def _fits(png: bytes) -> bool:
+    """Whether a PNG's header says a size that can be drawn: a few bytes may unpack to gigabytes."""
+    wide, high = int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
+    return png[12:16] == b"IHDR" and _is_drawable(wide, high)
+
+
+def _is_drawable(wide: int, high: int) -> bool:
+    return 0 < wide * high <= _MOST_PIXELS and max(wide, high) <= _LONGEST_SIDE
 
 
 def _answer(terminal: int, question: bytes) -> bytes:

@@ -1,19 +1,26 @@
 """Child processes that never outlive their parent's interest in them."""
 
+import contextlib
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
+
+from agent.cli.visible import visible_log
 
 T = TypeVar("T")
 
 _POLL_S = 0.05
+_AT_ONCE = {"PYTHONUNBUFFERED": "1"}  # as on the terminal that a server of ours would have had
+_RELAY_S = 2.0
+_LONGEST_PIECE = 65_536  # of a line, in bytes; a longer one is shown in pieces
 _LONGEST_LINE = 300  # of a log, shown in an error
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _TETHER = Path(__file__).with_name("tether.py")
@@ -51,7 +58,8 @@ class ChildProcess:
         command: program and arguments.
         cwd: its working folder.
         log: file its output is appended to; readable by its owner only, since a server may print keys.
-            None shows the output where this process writes its own.
+            None shows the output where this process writes its own, made visible: it repeats what models and
+            sandboxes say.
         env: variables on top of this process's own.
         defaults: variables that count only where this process has none of that name.
     """
@@ -73,6 +81,7 @@ class ChildProcess:
         self.env = dict(env or {})
         self.defaults = dict(defaults or {})
         self._process: subprocess.Popen[bytes] | None = None
+        self._relay: threading.Thread | None = None
 
     @property
     def pid(self) -> int | None:
@@ -95,16 +104,19 @@ class ChildProcess:
                 [sys.executable, "-I", "-S", str(_TETHER), str(os.getpid()), *self.command],
                 cwd=self.cwd,
                 stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=None if output is None else subprocess.STDOUT,
+                stdout=subprocess.PIPE if output is None else output,
+                stderr=subprocess.STDOUT,
                 start_new_session=True,
-                env={**self.defaults, **inherited(), **self.env},
+                env={**self.defaults, **_AT_ONCE, **inherited(), **self.env},
             )
         except OSError as exc:
             raise LocalServerError(f"{self.name} cannot be started: {exc}") from exc
         finally:
             if output is not None:
                 os.close(output)
+        if (printed := self._process.stdout) is not None:
+            self._relay = threading.Thread(target=_relay, args=[printed], daemon=True)
+            self._relay.start()
 
     def wait_ready(self, ready: Callable[[], T | None], *, deadline_s: float) -> T:
         """Wait until `ready` returns something, and return that.
@@ -161,6 +173,8 @@ class ChildProcess:
             self._kill_group(process.pid)
             process.wait()
             self._process = None
+            if self._relay is not None:
+                self._relay.join(_RELAY_S)  # what is left; a process that left the group may hold it open
 
     @staticmethod
     def _kill_group(group: int) -> None:
@@ -200,3 +214,13 @@ class ChildProcess:
             assert ended is not None
             code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
         return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+
+
+def _relay(printed: IO[bytes]) -> None:
+    """Write what a command prints to the standard output, as it comes and made visible."""
+    with printed:
+        while piece := printed.readline(_LONGEST_PIECE):
+            # Read on where nobody takes it any longer: the command would wait for that.
+            with contextlib.suppress(OSError, ValueError):
+                sys.stdout.write(visible_log(piece.decode("utf-8", "replace")))
+                sys.stdout.flush()

@@ -4,14 +4,18 @@ A question's value is `{"action_requests": [{"name", "args", "description"}], "r
 [{"action_name", "allowed_decisions"}]}`, its answer `{"decisions": [‹one an action, in order›]}`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from agent.client.fields import objects
 
 Decision = dict[str, Any]
 Answer = dict[str, Any]
 
 _HASHES = ("plan_hash", "actions_hash")  # of what was shown; an answer that repeats one is checked by it
+_PLAN = frozenset({"summary", "steps"})
+_STEP = frozenset({"file", "change", "reason"})
 _USUAL = ("approve", "reject")  # where a question does not say what it allows
 
 
@@ -26,20 +30,22 @@ class Action:
 
     @property
     def is_plan(self) -> bool:
-        """Whether it is a plan with steps."""
-        return isinstance(self.args.get("steps"), list)
+        """Whether it is a plan, and nothing else that would be carried out without being shown."""
+        steps = self.args.get("steps")
+        return (
+            self.args.keys() <= _PLAN
+            and isinstance(steps, list)
+            and all(isinstance(step, Mapping) and step.keys() <= _STEP for step in steps)
+        )
 
 
 def actions(value: Any) -> list[Action]:
     """Return what a question asks about; empty when it has another shape."""
-    found = value.get("action_requests") if isinstance(value, Mapping) else None
-    if not isinstance(found, Sequence) or isinstance(found, str):
+    if not isinstance(value, Mapping):
         return []
-    configs = value.get("review_configs") or []
     allowed = {
-        str(config.get("action_name")): tuple(config.get("allowed_decisions") or _USUAL)
-        for config in configs
-        if isinstance(config, Mapping)
+        str(config.get("action_name")): _texts(config.get("allowed_decisions")) or _USUAL
+        for config in objects(value.get("review_configs"))
     }
     return [
         Action(
@@ -48,9 +54,12 @@ def actions(value: Any) -> list[Action]:
             description=str(action.get("description") or ""),
             allowed=allowed.get(str(action.get("name")), _USUAL),
         )
-        for action in found
-        if isinstance(action, Mapping)
+        for action in objects(value.get("action_requests"))
     ]
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
 def answer(value: Any, decide: Callable[[Action], Decision]) -> Answer:

@@ -14,9 +14,11 @@ from agent.cli.patch import PatchError, apply, cautions, refuse_uncommitted, tou
 from agent.cli.repair_view import RepairView, show_result
 from agent.cli.screen import Screen
 from agent.cli.session import Session
+from agent.cli.visible import one_line
 from agent.client import Finished, Interrupted, Outcome
 
 GRAPH = "plan_execute"
+_LONGEST_LIST = 2000  # characters of names in a line; the diff that is shown has all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ def _say_what_is_sent(screen: Screen, packed: Packed, *, verbose: bool) -> None:
         names = sorted(packed.left_out)
         shown = names if verbose else names[:3]
         more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
-        listed = ", ".join(f"{name} ({packed.left_out[name]})" for name in shown)
+        listed = ", ".join(f"{one_line(name)} ({packed.left_out[name]})" for name in shown)
         screen.line(f"  left out: {listed}{more}", "dim")
 
 
@@ -134,15 +136,13 @@ def _put_back(screen: Screen, diff: str, folder: Path, packed: Packed, options: 
         if not screen.can_ask:
             screen.line("Not applied: there is no terminal to ask on, and --yes was not given.", "yellow")
             return exits.OK
-        if screen.ask(f"Change {', '.join(names)} in {folder}? [y]es, anything else no: ").lower() not in {
-            "y",
-            "yes",
-        }:
+        named = one_line(", ".join(names), _LONGEST_LIST)
+        if screen.ask(f"Change {named} in {folder}? [y]es, anything else no: ").lower() not in {"y", "yes"}:
             return exits.OK
     try:
         changed = apply(diff, folder, force=options.force, sent=packed.names)
     except PatchError as exc:
         screen.error(str(exc))
         return exits.FAILED
-    screen.line(f"Changed {', '.join(changed)}.", "green")
+    screen.line(f"Changed {one_line(', '.join(changed), _LONGEST_LIST)}.", "green")
     return exits.OK

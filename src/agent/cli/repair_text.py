@@ -6,8 +6,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
+from agent.cli.visible import Text, one_line
 from agent.client import TestReport
 
 _WIDE = 50  # columns; less leaves a table's columns a few letters each
@@ -32,7 +32,7 @@ def report_lines(report: TestReport) -> list[Text]:
         if report.passed:
             told += f", {report.passed} passed"
         verdict = Text(f"  ✗ {told}", "red")
-    return [verdict, *(Text(f"    {name}", "red") for name in report.failing)]
+    return [verdict, *(Text(f"    {one_line(name)}", "red") for name in report.failing)]
 
 
 def plan_table(plan: Mapping[str, Any], width: int = _WIDE) -> RenderableType:
@@ -67,7 +67,7 @@ def _plan_list(rows: Sequence[tuple[str, ...]]) -> RenderableType:
         text = Text(change, overflow="fold")
         if reason:
             text.append(f"\n{reason}", "dim")
-        shown += [Text(), Text.assemble((number, "bold cyan"), "  ", file, overflow="fold")]
+        shown += [Text(), Text.assemble((number, "bold cyan"), "  ", one_line(file), overflow="fold")]
         shown.append(Padding(text, (0, 0, 0, margin)))
     return Group(*shown[1:])
 

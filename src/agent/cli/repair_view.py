@@ -4,7 +4,10 @@ from agent.cli.follow import say_it_failed
 from agent.cli.repair_text import diff_lines, report_lines
 from agent.cli.screen import Busy, Screen
 from agent.cli.tool_view import ToolView
+from agent.cli.visible import one_line
 from agent.client import Artifact, Event, Failed, Finished, Progress, SandboxNotice, Tests, Token, ToolEvent
+
+_LONGEST_PARTIAL = 100_000  # characters of a line whose end has not come
 
 # The plan's own heading comes with the question about it.
 _HEADINGS = {"bootstrap": "Tests before", "execute": "Steps", "verify": "Tests after"}
@@ -71,19 +74,18 @@ class RepairView:
             self._screen.heading(_HEADINGS[event.phase] + again)
         self._at = at
         if at[2] is not None:
-            self._screen.line(f"  {event.step} of {event.steps}  {event.message}", "bold cyan")
+            self._screen.line(f"  {event.step} of {event.steps}  {one_line(event.message)}", "bold cyan")
 
     def _tests(self, event: Tests) -> None:
         for line in report_lines(event.report):
             self._screen.line(line)
         if self._verbose and event.report.output:
-            for text in event.report.output.rstrip("\n").splitlines():
-                self._screen.line(f"      {text}", "dim")
+            self._screen.indented(event.report.output.rstrip("\n"), "      ", "dim")
 
     def _sandbox(self, event: SandboxNotice) -> None:
         loss = event.event == "replaced"
-        said = event.message or event.event
-        self._screen.line(f"  sandbox {event.sandbox_id}: {said}", "yellow" if loss else "dim")
+        said = one_line(event.message or event.event)
+        self._screen.line(f"  sandbox {one_line(event.sandbox_id)}: {said}", "yellow" if loss else "dim")
 
     def _token(self, event: Token) -> None:
         # Whole messages are for chat front ends: plan, reports and diff, which are shown better here.
@@ -92,7 +94,8 @@ class RepairView:
         if event.message_id != self._message_id:
             self._end_of_words()
             self._message_id = event.message_id
-        *lines, self._words = (self._words + event.text).split("\n")
+        *lines, words = (self._words + event.text).split("\n")
+        self._words = words[-_LONGEST_PARTIAL:]
         for line in lines:
             self._screen.line(f"    {line}", "italic")
 
@@ -111,7 +114,9 @@ def show_result(screen: Screen, outcome: Finished) -> str:
             screen.line(coloured)
     screen.heading("Result")
     status = str(values.get("status") or "unknown")
-    screen.line(f"  {status}", "bold green" if status in {"passed", "already_green"} else "bold red")
-    for line in str(values.get("summary") or "").splitlines():
-        screen.line(f"  {line}")
+    screen.line(
+        f"  {one_line(status)}", "bold green" if status in {"passed", "already_green"} else "bold red"
+    )
+    if summary := str(values.get("summary") or ""):
+        screen.indented(summary, "  ")
     return status

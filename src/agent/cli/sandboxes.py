@@ -4,11 +4,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from rich.text import Text
-
 from agent.cli import exits
 from agent.cli.screen import Screen
 from agent.cli.session import Session
+from agent.cli.visible import Text, one_line
 from agent.client import RefusedError
 from agent.errors import SandboxError, SettingsError
 from agent.sandbox.reaper import Fate, Patience, Reaper, ThreadView, Verdict
@@ -118,8 +117,8 @@ def _reaper(session: Session, settings: Settings, deployment: str) -> Reaper:
 def _show(screen: Screen, each: Verdict) -> None:
     """Write two lines: what becomes of the sandbox and why, and whose it is."""
     sandbox, fate = each.sandbox, Text(each.fate, _STYLES.get(each.fate, ""))
-    screen.line(Text.assemble(f"{sandbox.sandbox_id}  ", fate, f"  {each.reason}"))
-    thread, graph, keep = (sandbox.metadata.get(name, "?") for name in ("thread", "graph", "keep"))
+    screen.line(Text.assemble(f"{one_line(sandbox.sandbox_id)}  ", fate, f"  {one_line(each.reason)}"))
+    thread, graph, keep = (one_line(sandbox.metadata.get(name, "?")) for name in ("thread", "graph", "keep"))
     since = sandbox.end_at if sandbox.state == "paused" else sandbox.started_at
     whose = f"    thread {thread}  {graph}  keep={keep}  {sandbox.state} since {_local(since)}"
     screen.line(whose, "dim")

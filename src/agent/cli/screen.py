@@ -8,14 +8,17 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console, RenderableType
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Column
-from rich.text import Text
+from rich.text import Text as PlainText
 
 from agent.cli import pictures
+from agent.cli.visible import Text, VisibleConsole, cut, one_line, visible
 
 _LONGEST_MESSAGE = 60  # beside a spinner
+_LONGEST_DETAIL = 500
+_MOST_ERROR_LINES = 40
+_LONGEST_ERROR = 4000  # characters
 _PLAIN_WIDTH = 110  # for tables in logs; single lines are never broken there
 
 
@@ -27,7 +30,7 @@ class Screen:
     """The standard output, and the questions asked on it.
 
     Without a terminal there are no prompts, no spinners and no colours; each line is flushed as it is
-    written.
+    written. All text is made visible, see `agent.cli.visible`: it may come from anywhere.
 
     Args:
         console: default one on the standard output.
@@ -35,7 +38,7 @@ class Screen:
     """
 
     def __init__(self, console: Console | None = None, *, ask: bool | None = None) -> None:
-        self.console = console or Console(highlight=False)
+        self.console = console or VisibleConsole()
         self.is_terminal = self.console.is_terminal
         self.can_ask = (self.is_terminal and sys.stdin.isatty()) if ask is None else ask
         self._asked_for_pictures = False
@@ -44,16 +47,23 @@ class Screen:
             self.console.width = _PLAIN_WIDTH
 
     def line(self, text: str | Text = "", style: str = "") -> None:
-        """Write one line; text is never read as markup."""
-        shown = Text(text, style=style) if isinstance(text, str) else text
+        """Write one line; text is never read as markup, and a line feed in it begins no other."""
+        shown: PlainText = Text(text.replace("\n", "␊"), style) if isinstance(text, str) else text
         if self.is_terminal and shown.cell_len > self.console.width:
             shown = _hanging(shown, self.console)
         self.console.print(shown, soft_wrap=not self.is_terminal)
 
     def indented(self, text: str, margin: str, style: str = "") -> None:
-        """Write lines with a margin before each."""
+        """Write lines with a margin before each, so that none looks like a line of ours."""
         for line in text.removesuffix("\n").split("\n"):
             self.line(f"{margin}{line}", style)
+
+    def said(self, who: str, text: str) -> None:
+        """Write what somebody said; its lines stand beneath each other, beside the name."""
+        first, *others = text.removesuffix("\n").split("\n")
+        self.line(f"{who}{first}")
+        for line in others:
+            self.line(f"{' ' * len(who)}{line}")
 
     def show(self, renderable: RenderableType) -> None:
         """Write a table, a rule or another rich object."""
@@ -65,8 +75,13 @@ class Screen:
         self.line(text, "bold")
 
     def error(self, text: str) -> None:
-        """Write a problem."""
-        self.line(text, "red")
+        """Write a problem; what follows its first line stands further in, and a long text is cut."""
+        first, *others = cut(text, _LONGEST_ERROR).split("\n")
+        self.line(first, "red")
+        for line in others[:_MOST_ERROR_LINES]:
+            self.line(f"  {line}", "red")
+        if len(others) > _MOST_ERROR_LINES:
+            self.line(f"  … {len(others) - _MOST_ERROR_LINES} more lines", "red")
 
     def ask(self, question: str) -> str:
         """Ask for one line, and return it stripped.
@@ -75,7 +90,7 @@ class Screen:
             KeyboardInterrupt: Ctrl-C, or as `EndOfInput` the end of the input.
         """
         _forget_typed_ahead()
-        self.console.print(Text(question, style="bold"), end="")
+        self.console.print(Text(question.replace("\n", "␊"), "bold"), end="")
         _await_line()
         try:
             return self.console.input().strip()
@@ -84,8 +99,16 @@ class Screen:
             raise EndOfInput from exc
 
     def write(self, text: str, style: str = "") -> None:
-        """Write a piece of a line."""
-        self.console.print(Text(text, style=style), end="", soft_wrap=True)
+        """Write a piece of a line, or of several."""
+        self.console.print(Text(text, style), end="", soft_wrap=True)
+
+    def raw(self, text: str) -> None:
+        """Write a text for a program that reads it: as it is, unless a terminal would.
+
+        A lone half of a surrogate pair, which no encoding takes, is written as `?`.
+        """
+        whole = visible(text) if self.is_terminal else text.encode("utf-8", "replace").decode()
+        self.console.file.write(whole)
 
     def picture(self, data: bytes) -> None:
         """Draw a picture, if the terminal can; it is asked once, before the first one."""
@@ -97,6 +120,7 @@ class Screen:
                 self._pictures = pictures.spoken(sys.stdin.fileno())
         if self._pictures is not None:
             cell = pictures.cell_width(sys.stdin.fileno())
+            # Composed there of numbers and base64 alone.
             drawn = pictures.drawn(data, self._pictures, columns=self.console.width - 4, cell=cell)
             self.console.file.write(drawn)
             self.console.file.flush()
@@ -134,9 +158,14 @@ class Busy:
         if self._progress is None:
             self._progress = Progress(
                 SpinnerColumn(),
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(bar_width=20),
-                TextColumn("{task.fields[detail]}", style="dim", table_column=Column(no_wrap=True, ratio=1)),
+                TextColumn(
+                    "{task.fields[detail]}",
+                    style="dim",
+                    markup=False,
+                    table_column=Column(no_wrap=True, ratio=1),
+                ),
                 console=self._screen.console,
                 expand=True,
                 transient=True,
@@ -162,10 +191,10 @@ class Busy:
     def detail(self, text: str) -> None:
         """Show a passing detail beside the message, such as the last line of output."""
         if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, detail=escape(text))
+            self._progress.update(self._task, detail=one_line(text, _LONGEST_DETAIL))
 
 
-def _hanging(text: Text, console: Console) -> Text:
+def _hanging(text: PlainText, console: Console) -> PlainText:
     """Break a line by words; what follows keeps its margin and stands a little further in."""
     margin = min(len(text.plain) - len(text.plain.lstrip(" ")), console.width // 2)
     lines = text[margin:].wrap(console, max(10, console.width - margin - 2), overflow="fold")
@@ -175,7 +204,8 @@ def _hanging(text: Text, console: Console) -> Text:
 
 
 def _short(message: str) -> str:
-    return escape(message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 1]}…")
+    short = message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 1]}…"
+    return one_line(short)
 
 
 def _await_line() -> None:

@@ -8,24 +8,27 @@ from typing import Any
 import typer
 from rich.console import Group
 from rich.table import Table
-from rich.text import Text
 
 from agent.cli import exits
-from agent.cli.approval import Decide, show_question
+from agent.cli.approval import Decide
 from agent.cli.chat import of_chat
 from agent.cli.chat_view import ChatView
 from agent.cli.follow import Follower, Left, View, say_it_failed, say_it_waits
 from agent.cli.jsonl import JsonView
+from agent.cli.question_view import show_question
 from agent.cli.questions import actions
 from agent.cli.repair import GRAPH, context, show_outcome
 from agent.cli.repair_text import report_lines
 from agent.cli.repair_view import RepairView, show_result
 from agent.cli.screen import Screen
 from agent.cli.session import Session
+from agent.cli.visible import Text, one_line
 from agent.client import Driver, Finished, Interrupt, NotFoundError, ThreadAccount, ThreadSummary
 from agent.client.decode import message_text, test_report
+from agent.client.fields import Fields, objects
 
 _FORGOTTEN = "The server has forgotten this thread's state; start a new one."
+_LONGEST_VALUE = 1000
 _TABLE_WIDTH = 105  # narrower, a table would cut the ids
 
 
@@ -58,7 +61,7 @@ def _table(threads: Sequence[ThreadSummary]) -> Table:
     for column in ("Thread", "Graph", "Status", "Changed", "Waits for"):
         table.add_column(column, no_wrap=column != "Waits for")
     for thread in threads:
-        table.add_row(thread.thread_id, thread.graph, *_row(thread))
+        table.add_row(thread.thread_id, one_line(thread.graph), *_row(thread))
     return table
 
 
@@ -68,17 +71,18 @@ def _blocks(threads: Sequence[ThreadSummary]) -> Group:
     for thread in threads:
         status, changed, asked = _row(thread)
         shown.append(Text(thread.thread_id))
-        shown.append(Text.assemble("  ", thread.graph or "-", "  ", status, f"  {changed}  ", asked))
+        graph = one_line(thread.graph) or "-"
+        shown.append(Text.assemble("  ", graph, "  ", status, f"  {changed}  ", asked))
     return Group(*shown)
 
 
 def _row(thread: ThreadSummary) -> tuple[Text, str, Text]:
     style = {"error": "red", "interrupted": "yellow", "busy": "cyan"}.get(thread.status, "")
     asked = [_asks(question) for question in thread.pending] or ["an answer"] * thread.unseen
-    waits = Text(", ".join(asked), "yellow")
+    waits = Text(one_line(", ".join(asked)), "yellow")
     if thread.problem:
-        waits = Text(f"cannot be read: {thread.problem}", "red")
-    return Text(thread.status, style), _local_time(thread.updated_at), waits
+        waits = Text(f"cannot be read: {one_line(thread.problem)}", "red")
+    return Text(one_line(thread.status), style), _local_time(thread.updated_at), waits
 
 
 def _asks(question: Interrupt) -> str:
@@ -89,8 +93,8 @@ def _asks(question: Interrupt) -> str:
 def _local_time(text: str) -> str:
     try:
         return f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M}"
-    except ValueError:
-        return text
+    except (ValueError, OverflowError):  # none, or one that no clock here shows
+        return one_line(text)
 
 
 def show_thread(
@@ -106,15 +110,15 @@ def show_thread(
     if diff:
         return _show_diff(screen, thread_id, account)
     screen.line(f"thread {thread_id}", "bold")
-    screen.line(f"  graph    {driver.graph or 'has not run'}")
-    screen.line(f"  status   {account.status}")
+    screen.line(f"  graph    {one_line(driver.graph) or 'has not run'}")
+    screen.line(f"  status   {one_line(account.status)}")
     for name in ("sandbox_id", "iteration", "goal", "test_command"):
         if values.get(name):
-            screen.line(f"  {name.replace('_id', ''):<8} {values[name]}")
+            screen.line(f"  {name.replace('_id', ''):<8} {one_line(str(values[name]), _LONGEST_VALUE)}")
     if driver.graph == GRAPH:
         _show_repair(screen, dict(values))
     else:
-        _show_messages(screen, values.get("messages") or [])
+        _show_messages(screen, objects(values.get("messages")))
         _show_artifacts(screen, session, driver)
     for question in account.pending:
         show_question(screen, question.value)
@@ -142,7 +146,7 @@ def _as_object(driver: Driver, account: ThreadAccount) -> dict[str, Any]:
 
 def _show_diff(screen: Screen, thread_id: str, account: ThreadAccount) -> int:
     text = str(account.values.get("diff") or "")
-    screen.console.file.write(text)
+    screen.raw(text)
     if text:
         return exits.OK
     why = f" {_FORGOTTEN}" if account.forgotten else ""
@@ -160,12 +164,12 @@ def _show_repair(screen: Screen, values: dict[str, Any]) -> None:
         show_result(screen, Finished(values))
 
 
-def _show_messages(screen: Screen, messages: list[Any]) -> None:
+def _show_messages(screen: Screen, messages: list[Fields]) -> None:
     for message in messages:
         text = message_text(message.get("content"))
-        if message.get("type") in {"human", "ai"} and text:
+        if message.get("type") in ("human", "ai") and text:
             screen.line()
-            screen.line(f"{'you' if message['type'] == 'human' else 'agent'}> {text}")
+            screen.said("you> " if message["type"] == "human" else "agent> ", text)
 
 
 def _show_artifacts(screen: Screen, session: Session, driver: Driver) -> None:
@@ -176,8 +180,9 @@ def _show_artifacts(screen: Screen, session: Session, driver: Driver) -> None:
     if found:
         screen.heading("Files")
     for each in found:
-        screen.line(f"  {each.title or each.name}  {each.mime}, {each.size_bytes:,} bytes")
-        screen.line(f"    {each.url}", "dim")
+        name, kind = one_line(each.title or each.name), one_line(each.mime)
+        screen.line(f"  {name}  {kind}, {each.size_bytes:,} bytes")
+        screen.line(f"    {one_line(each.url, _LONGEST_VALUE)}", "dim")
 
 
 class Resumption:

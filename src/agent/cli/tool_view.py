@@ -4,13 +4,16 @@ import json
 import re
 from collections.abc import Mapping
 
-from rich.text import Text
-
 from agent.cli.screen import Busy, Screen
+from agent.cli.visible import Text, cut, one_line
 from agent.client import ToolEvent
 
 _MOST_RESULT_LINES = 12
 _LONGEST_ARGUMENT = 90
+_LONGEST_DIGEST = 500
+_MOST_NAMED = 8
+_LONGEST_PARTIAL = 100_000  # characters of a line whose end has not come
+_MOST_CALLS = 1000  # that are remembered
 _EXIT = re.compile(r"exit_code: (\d+)|timed out after .*|outcome unknown.*")
 _BLOCK = re.compile(r"</?(stdout|stderr|result|error|file)\b[^>]*>")
 _STDOUT = re.compile(
@@ -31,28 +34,33 @@ class ToolView:
         self._verbose = verbose
         self.busy: Busy | None = None
         self._partial: dict[str, str] = {}
-        self._live: set[str] = set()
+        self._live: dict[str, None] = {}  # in the order of their first output
 
     def show(self, event: ToolEvent) -> None:
         """Show one event of a tool call."""
         match event.event:
             case "start":
-                line = Text.assemble("    ", (event.name, "cyan"), " ", arguments_line(event.text))
+                name = one_line(event.name)
+                line = Text.assemble("    ", (name, "cyan"), " ", arguments_line(event.text))
                 self._screen.line(line)
             case "output":
                 self._output(event)
             case "heartbeat":
                 if self.busy is not None:
-                    self.busy.detail(f"{event.name}, {event.elapsed_s} s")
+                    self.busy.detail(f"{one_line(event.name)}, {event.elapsed_s} s")
             case "end":
                 self._end(event)
             case "result":  # the same text as `end`, from the conversation
                 return
 
     def _output(self, event: ToolEvent) -> None:
-        self._live.add(event.tool_call_id)
-        *lines, rest = (self._partial.get(event.tool_call_id, "") + event.text).split("\n")
-        self._partial[event.tool_call_id] = rest
+        self._live[event.tool_call_id] = None
+        if len(self._live) > _MOST_CALLS:
+            self._live.pop(next(iter(self._live)))
+        *lines, rest = (self._partial.pop(event.tool_call_id, "") + event.text).split("\n")
+        self._partial[event.tool_call_id] = rest[-_LONGEST_PARTIAL:]
+        if len(self._partial) > _MOST_CALLS:  # such as of calls whose end was never told
+            self._partial.pop(next(iter(self._partial)))
         for line in lines:
             if self._verbose:
                 self._screen.line(f"      {line}", "dim")
@@ -72,14 +80,14 @@ class ToolView:
             self.busy.detail("")
 
     def _whole(self, text: str) -> None:
-        lines = text.rstrip("\n").splitlines()
+        lines = text.rstrip("\n").split("\n") if text.strip("\n") else []
         for line in lines[:_MOST_RESULT_LINES]:
             self._screen.line(f"      {line}", "dim")
         if len(lines) > _MOST_RESULT_LINES:
             self._screen.line(f"      … {len(lines) - _MOST_RESULT_LINES} more lines", "dim")
 
     def _digest(self, text: str) -> None:
-        digest = result_digest(text)
+        digest = cut(result_digest(text), _LONGEST_DIGEST)
         if digest:
             bad = text.startswith("error:") or (_EXIT.match(text) and not re.match(r"exit_code: 0\b", text))
             self._screen.line(f"      {digest}", "red" if bad else "dim")
@@ -87,13 +95,14 @@ class ToolView:
 
 def result_digest(text: str) -> str:
     """Return a tool's result in one line: how a command ended and its last line, or nothing to say."""
-    lines = text.splitlines()
-    if not lines:
+    text = text.rstrip("\n")
+    lines = text.split("\n")
+    if not text:
         return ""
     if not _EXIT.match(lines[0]):
         return lines[0] if len(lines) <= 2 and not lines[0].startswith("<") else ""
     stdout = _STDOUT.search(text)
-    said = [line.strip() for line in (stdout[2].splitlines() if stdout else lines[1:])]
+    said = [line.strip() for line in (stdout[2].split("\n") if stdout else lines[1:])]
     last = next((line for line in reversed(said) if line and not _BLOCK.fullmatch(line)), "")
     return f"{lines[0]}  {last}".rstrip()
 
@@ -102,12 +111,15 @@ def arguments_line(text: str) -> str:
     """Return a tool's arguments in one short line: the first value, the rest by size."""
     try:
         arguments = json.loads(text)
-    except ValueError:
-        return text[:_LONGEST_ARGUMENT]
+    except (ValueError, RecursionError):
+        return one_line(text[:_LONGEST_ARGUMENT])
     if not isinstance(arguments, Mapping) or not arguments:
         return ""
     first, *others = arguments.items()
-    lines = str(first[1]).splitlines() or [""]
-    more = " …" if len(lines) > 1 or len(lines[0]) > _LONGEST_ARGUMENT else ""
-    rest = "".join(f", {name}: {len(str(value))} characters" for name, value in others)
-    return f"{lines[0][:_LONGEST_ARGUMENT]}{more}{rest}"
+    line, _, following = str(first[1]).partition("\n")
+    more = " …" if following or len(line) > _LONGEST_ARGUMENT else ""
+    rest = "".join(
+        f", {one_line(name)}: {len(str(value))} characters" for name, value in others[:_MOST_NAMED]
+    )
+    left = f", {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+    return f"{one_line(line[:_LONGEST_ARGUMENT])}{more}{rest}{left}"

@@ -18,6 +18,7 @@ from agent.client.errors import (
     ClientError,
     DeadlineError,
     NotFoundError,
+    ProtocolError,
     RefusedError,
     StaleAnswerError,
     StreamLostError,
@@ -44,6 +45,7 @@ from agent.client.events import (
 )
 from agent.client.server import Server, ThreadSummary
 from agent.client.standing import ThreadStanding
+from agent.client.transport import Limits
 
 __all__ = [
     "Artifact",
@@ -57,9 +59,11 @@ __all__ = [
     "Finished",
     "Interrupt",
     "Interrupted",
+    "Limits",
     "NotFoundError",
     "Outcome",
     "Progress",
+    "ProtocolError",
     "Reconnecting",
     "RefusedError",
     "SandboxNotice",

@@ -8,6 +8,7 @@ from langgraph_sdk.client import LangGraphClient
 
 from agent.client.errors import Where, explained
 from agent.client.events import Failed, Interrupt, State
+from agent.client.fields import fields, listed, objects, text
 from agent.client.open_questions import open_questions
 
 _FAILED = frozenset({"error", "timeout"})
@@ -56,15 +57,15 @@ async def account(client: LangGraphClient, where: Where) -> ThreadAccount:
     """
     assert where.thread_id is not None
     with explained(where):
-        thread = await client.threads.get(where.thread_id)
-        state = await client.threads.get_state(where.thread_id)
-        runs = await client.runs.list(where.thread_id, limit=1)
+        thread = fields(await client.threads.get(where.thread_id), "the thread")
+        state = fields(await client.threads.get_state(where.thread_id), "the thread's state")
+        runs = listed(await client.runs.list(where.thread_id, limit=1), "the list of runs", most=1)
         questions = await open_questions(client, where.thread_id, state=state, thread=thread)
-    status = str(thread.get("status") or "")
+    status = text(thread.get("status"))
     found = state.get("values")
     values = found if isinstance(found, Mapping) else {}
     pending = questions.all
-    newest = str(runs[0]["status"]) if runs else ""
+    newest = text(runs[0].get("status")) if runs else ""
     failed = newest in _FAILED or (status == "error" and newest not in _GOING_ON)
     failure = failed_run(_reason(thread, state), newest or status, pending) if failed else None
     nothing = not values and not pending and not state.get("created_at")
@@ -82,5 +83,5 @@ def failed_run(reason: Any, status: str, pending: tuple[Interrupt, ...] = ()) ->
 
 
 def _reason(thread: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
-    tasks = (task.get("error") for task in state.get("tasks") or ())
+    tasks = (task.get("error") for task in objects(state.get("tasks")))
     return thread.get("error") or next((error for error in tasks if error), None)

@@ -21,12 +21,14 @@ from agent.client.events import (
     Started,
     State,
 )
+from agent.client.fields import Fields, fields, identifier, listed, text
 from agent.client.files import ThreadFiles
 from agent.client.open_questions import open_questions
 from agent.client.stream import RunStream, Stream
 
 STREAM_MODES: list[StreamMode] = ["messages-tuple", "custom", "updates"]
 _GOING_ON = frozenset({"pending", "running"})
+_NEWEST = 10
 
 
 class Driver:
@@ -100,6 +102,7 @@ class Driver:
         Raises:
             BusyError: another run works on the thread; nothing was started.
             RefusedError: the server refused; nothing was started.
+            ProtocolError: what the server said cannot be used; whether the run was started is unknown.
             UnreachableError: no answer; whether the run was started is unknown.
             StreamLostError: the stream broke and could not be joined again; the run may go on.
             DeadlineError: `deadline_s` passed; the run goes on.
@@ -182,7 +185,7 @@ class Driver:
         """Return the thread's state."""
         with explained(self.where):
             state = await self._client.threads.get_state(self.thread_id)
-        values = state.get("values")
+            values = fields(state, "the thread's state").get("values")
         return values if isinstance(values, Mapping) else {}
 
     async def account(self) -> ThreadAccount:
@@ -192,8 +195,10 @@ class Driver:
     async def running(self) -> str | None:
         """Return the id of the run that works on the thread or is next to, or None."""
         with explained(self.where):
-            runs = await self._client.runs.list(self.thread_id, limit=10)
-        return next((str(run["run_id"]) for run in runs if run["status"] in _GOING_ON), None)
+            found = await self._client.runs.list(self.thread_id, limit=_NEWEST)
+            runs = listed(found, "the list of runs", most=_NEWEST)
+            going_on = (run.get("run_id") for run in runs if text(run.get("status")) in _GOING_ON)
+            return next((identifier(run_id, "a run's id") for run_id in going_on), None)
 
     async def cancel(self, run_id: str | None = None) -> bool:
         """Stop a run and wait until it has stopped; what it wrote to the state stays.
@@ -216,10 +221,12 @@ class Driver:
 
     async def _newest_run(self) -> str:
         with explained(self.where):
-            runs = await self._client.runs.list(self.thread_id, limit=1)
-        if not runs:
+            found = await self._client.runs.list(self.thread_id, limit=1)
+            runs = listed(found, "the list of runs", most=1)
+            newest = identifier(runs[0].get("run_id"), "a run's id") if runs else None
+        if newest is None:
             raise NotFoundError("The thread has no run", self.where, "Start one.", 404)
-        return str(runs[0]["run_id"])
+        return newest
 
     async def _answer(
         self, answers: Mapping[str, Any], deadline_s: float | None
@@ -240,7 +247,7 @@ class Driver:
         at.run_id = at.last_event_id = None
 
         def created(run: RunCreateMetadata) -> None:
-            at.run_id = run["run_id"]
+            at.run_id = identifier(run["run_id"], "the run's id")
 
         def opened() -> Stream:
             return self._client.runs.stream(
@@ -268,7 +275,9 @@ class Driver:
                 continue
             if part.event == "error":
                 failure = part.data
-            for event in decode(part, self.thread_id):
+            with explained(self.where):
+                events = list(decode(part, self.thread_id))
+            for event in events:
                 if isinstance(event, Started):
                     self._stream.run_id = event.run_id or self.run_id
                 yield event
@@ -278,7 +287,7 @@ class Driver:
         """Say how the run ended: by its status and by what the thread's state waits for."""
         if status == "removed":
             return Failed("The run was removed from the server.", status=status)
-        state = await self._stream.asked(lambda: self._client.threads.get_state(self.thread_id))
+        state = await self._stream.asked(self._state)
         questions = await self._stream.asked(
             lambda: open_questions(self._client, self.thread_id, state=state)
         )
@@ -292,8 +301,13 @@ class Driver:
         values = state.get("values")
         return Finished(values if isinstance(values, Mapping) else {})
 
+    async def _state(self) -> Fields:
+        return fields(await self._client.threads.get_state(self.thread_id), "the thread's state")
+
+    async def _record(self) -> Fields:
+        return fields(await self._client.threads.get(self.thread_id), "the thread")
+
     async def _failed(self, failure: Any, status: str, waiting: tuple[Interrupt, ...]) -> Failed:
         if failure is None:  # the stream was joined too late to see the error
-            thread = await self._stream.asked(lambda: self._client.threads.get(self.thread_id))
-            failure = dict(thread).get("error")
+            failure = (await self._stream.asked(self._record)).get("error")
         return failed_run(failure, status, waiting)

@@ -5,6 +5,7 @@
     ├── RefusedError         the server answered, and refused (status code kept)
     │   ├── NotFoundError    404: no such thread, run or assistant
     │   └── BusyError        409: another run works on this thread
+    ├── ProtocolError        what the server said is nothing that a LangGraph server says
     ├── StaleAnswerError     the answer names a question that is not open
     ├── StreamLostError      the stream broke and could not be joined again in time
     └── DeadlineError        the caller's limit passed; the run goes on
@@ -19,6 +20,8 @@ from dataclasses import dataclass
 
 import httpx  # langgraph-sdk lets httpx's own errors through when a connection fails
 from langgraph_sdk.errors import APIError
+
+from agent.client.fields import FieldError
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,14 @@ class BusyError(RefusedError):
     """Another run works on the thread; nothing was started."""
 
 
+class ProtocolError(ClientError):
+    """What the server said cannot be used: another kind of server, a broken or a hostile one.
+
+    Too large, too deep or too slow an answer, a redirect, a page in place of JSON, fields of a wrong kind.
+    What became of the request is unknown.
+    """
+
+
 class StaleAnswerError(ClientError):
     """An answer names a question that is not open; nothing was sent.
 
@@ -87,7 +98,12 @@ class DeadlineError(ClientError):
     """The caller's limit passed; the run goes on at the server."""
 
 
+UNEXPLAINED = (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError)
+"""What the SDK, httpx and the reading of an answer raise, where a server did not answer as it should."""
+
 _LONGEST_REASON = 500
+_LONGEST_BODY = 100_000
+_WHOSE = "Is the address that of a LangGraph server?"
 _NEXT_STEP = {
     400: "Check the input and the context that were sent.",
     401: "Send the API key this server asks for.",
@@ -110,23 +126,28 @@ def explained(where: Where) -> Iterator[None]:
     Raises:
         RefusedError: the server refused; the subclass by its status code.
         UnreachableError: the server could not be reached or broke off.
+        ProtocolError: what it said cannot be used.
     """
     try:
         yield
-    except httpx.HTTPError as exc:
+    except UNEXPLAINED as exc:
         raise client_error(exc, where) from exc
 
 
-def client_error(exc: httpx.HTTPError, where: Where) -> ClientError:
-    """Return the `ClientError` that explains an error of the SDK or of httpx."""
+def client_error(exc: Exception, where: Where) -> ClientError:
+    """Return the `ClientError` that explains one of `UNEXPLAINED`."""
+    if isinstance(exc, FieldError | httpx.DecodingError):
+        return ProtocolError(f"The server's answer cannot be used: {_short(str(exc))}", where, _WHOSE)
+    if not isinstance(exc, httpx.HTTPError):  # of the SDK's parser, or a depth that nothing here walks down
+        return ProtocolError("The server's answer is no JSON that can be read", where, _WHOSE)
     if not isinstance(exc, httpx.HTTPStatusError):
-        text = str(exc) or type(exc).__name__
+        text = _short(str(exc)) or type(exc).__name__
         return UnreachableError(f"No answer: {text}", where, "Is the server running and the address right?")
     code = exc.response.status_code
     kind = {404: NotFoundError, 409: BusyError}.get(code, RefusedError)
     next_step = _NEXT_STEP.get(code, "See the server's log.")
     # Some SDK calls raise httpx's own error, whose text is a link to a page about status codes.
-    text = exc.message if isinstance(exc, APIError) else _said(exc.response)
+    text = _short(exc.message if isinstance(exc, APIError) else _said(exc.response))
     return kind(f"{text} [{code}]", where, next_step, code)
 
 
@@ -134,14 +155,20 @@ def _said(response: httpx.Response) -> str:
     """Return the reason that a response gives, as `{"detail": …}` or as plain text."""
     try:
         body = response.text.strip()
-        detail = json.loads(body).get("detail") if body.startswith("{") else body
-    except (httpx.ResponseNotRead, ValueError):
+        detail = json.loads(body[:_LONGEST_BODY]).get("detail") if body.startswith("{") else body
+    except (httpx.ResponseNotRead, ValueError, RecursionError):
         detail = ""
     short = isinstance(detail, str) and 0 < len(detail) <= _LONGEST_REASON and not detail.startswith("<")
     return str(detail) if short else response.reason_phrase
 
 
-def is_passing(exc: httpx.HTTPError) -> bool:
+def _short(text: str) -> str:
+    """Return a reason as one line; a server may send a whole page."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]}…"
+
+
+def is_passing(exc: Exception) -> bool:
     """Whether an error may go away by itself: a broken connection, an overloaded or restarting server."""
     if isinstance(exc, httpx.HTTPStatusError):
         return exc.response.status_code == 429 or exc.response.status_code >= 500

@@ -12,6 +12,10 @@ from langgraph_sdk.client import LangGraphClient
 
 from agent.client.errors import NotFoundError, Where, explained
 from agent.client.events import Artifact
+from agent.client.fields import FieldError, Fields, fields, listed, text, whole
+from agent.client.transport import RAW
+
+_MOST_ARTIFACTS = 1000  # a server keeps fifty of a thread
 
 
 class ThreadFiles:
@@ -33,25 +37,27 @@ class ThreadFiles:
             ClientError: the server did not say.
         """
         with explained(self._where):
-            found: list[dict[str, Any]] = await self._client.http.get(f"/artifacts/{self._where.thread_id}")
-        return [
-            Artifact(item["mime"], item["name"], item["url"], item["title"], item["size_bytes"])
-            for item in found
-        ]
+            found = await self._client.http.get(f"/artifacts/{self._where.thread_id}")
+            return [_artifact(item) for item in listed(found, "the list of artifacts", most=_MOST_ARTIFACTS)]
 
     async def artifact(self, name: str) -> bytes:
         """Return the bytes of a chart or file.
 
         Raises:
             NotFoundError: the thread has none of that name.
+            ProtocolError: it is larger than the server says, or than any is.
             ClientError: the server did not give it.
         """
-        address = next((each.url for each in await self.artifacts() if each.name == name), None)
-        if address is None:
+        found = next((each for each in await self.artifacts() if each.name == name), None)
+        if found is None:
             raise NotFoundError(f"No artifact {name}", self._where, "It may have been removed since.", 404)
         with explained(self._where):
-            answer = await self._client.http.client.get(_path(address, "/artifacts/"))
+            path = _path(found.url, "/artifacts/")
+            answer = await self._client.http.client.get(path, extensions={RAW: True})
             answer.raise_for_status()
+            if len(answer.content) > found.size_bytes:
+                size = f"{len(answer.content):,} bytes"
+                raise FieldError(f"an artifact has {size}, and {found.size_bytes:,} were announced")
         return answer.content
 
     async def upload(self, name: str, data: bytes) -> str:
@@ -72,7 +78,7 @@ class ThreadFiles:
         with explained(self._where):
             answer = await self._client.http.client.put(path, content=data)
             answer.raise_for_status()
-        return str(answer.json()["path"])
+            return text(fields(answer.json(), "what it says of the file").get("path"))
 
     async def upload_project(self, archive: bytes) -> Mapping[str, Any]:
         """Hand in the project that the next run of `plan_execute` repairs, as a tar or zip archive.
@@ -85,10 +91,15 @@ class ThreadFiles:
         """
         with explained(self._where):
             given = await self._client.http.post(f"/uploads/{self._where.thread_id}", json=None)
-            answer = await self._client.http.client.put(_path(given["url"], "/uploads/"), content=archive)
+            address = text(fields(given, "the place for the upload").get("url"))
+            answer = await self._client.http.client.put(_path(address, "/uploads/"), content=archive)
             answer.raise_for_status()
-        said: Mapping[str, Any] = answer.json()
-        return said
+            return fields(answer.json(), "what it says of the upload")
+
+
+def _artifact(item: Fields) -> Artifact:
+    mime, name, url, title = (text(item.get(key)) for key in ("mime", "name", "url", "title"))
+    return Artifact(mime, name, url, title, whole(item.get("size_bytes")))
 
 
 def _path(address: str, route: str) -> str:

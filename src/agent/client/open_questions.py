@@ -15,6 +15,9 @@ from langgraph_sdk.errors import NotFoundError
 
 from agent.client.decode import interrupts
 from agent.client.events import Interrupt
+from agent.client.fields import fields, identifier, listed, text
+
+_MOST_STEPS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +56,16 @@ async def open_questions(
         Exception: the SDK's, where the server did not say.
     """
     if state is None:
-        state = await client.threads.get_state(thread_id)
+        state = fields(await client.threads.get_state(thread_id), "the thread's state")
     kept = interrupts(state.get("interrupts"))
     silent = _silent_steps(state)
     if not silent:
         return OpenQuestions(kept)
     if thread is None:
-        thread = await client.threads.get(thread_id)
+        thread = fields(await client.threads.get(thread_id), "the thread")
     if thread.get("status") == "busy":
         return OpenQuestions(kept)
-    recorded = thread.get("interrupts") or {}
+    recorded = fields(thread.get("interrupts") or {}, "the thread's questions")
     lost = tuple(question for step in silent for question in interrupts(recorded.get(step)))
     found = OpenQuestions(kept, lost)
     return found if found.all else replace(found, unseen=await _was_asked(client, thread_id, state))
@@ -70,17 +73,18 @@ async def open_questions(
 
 def _silent_steps(state: Mapping[str, Any]) -> list[str]:
     """Return the ids of the steps that the state stands at and that, as far as it knows, ask nothing."""
-    tasks = state.get("tasks") or ()
-    return [str(task.get("id")) for task in tasks if not (task.get("interrupts") or task.get("error"))]
+    tasks = listed(state.get("tasks") or [], "the list of steps", most=_MOST_STEPS)
+    return [text(task.get("id")) for task in tasks if not (task.get("interrupts") or task.get("error"))]
 
 
 async def _was_asked(client: LangGraphClient, thread_id: str, state: Mapping[str, Any]) -> bool:
     """Whether the run that led to a state ended well, though steps were left: then it stopped to ask."""
-    run_id = (state.get("metadata") or {}).get("run_id")
+    metadata = state.get("metadata")
+    run_id = metadata.get("run_id") if isinstance(metadata, Mapping) else None
     if not run_id:
         return False
     try:
-        run = await client.runs.get(thread_id, str(run_id))
+        run = fields(await client.runs.get(thread_id, identifier(run_id, "a run's id")), "the run")
     except NotFoundError:  # of the thread that this one was copied from
         return False
-    return bool(run["status"] == "success")
+    return run.get("status") == "success"

@@ -11,10 +11,12 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.schema import ThreadSelectField, ThreadStatus
 
 from agent.client.driver import Driver
-from agent.client.errors import NotFoundError, RefusedError, Where, explained
+from agent.client.errors import NotFoundError, ProtocolError, RefusedError, Where, explained
 from agent.client.events import Interrupt
+from agent.client.fields import Fields, fields, identifier, instant, listed, text, word
 from agent.client.open_questions import OpenQuestions, open_questions
 from agent.client.standing import ThreadStanding, standing
+from agent.client.transport import BoundedTransport, Limits
 
 # `get_client` retries five times, so that a server which does not run is reported after 7.5 s; two retries
 # take half a second.
@@ -26,6 +28,8 @@ _TIMEOUT = httpx.Timeout(connect=5, read=60, write=60, pool=5)
 _MAY_WAIT: tuple[ThreadStatus, ...] = ("interrupted", "error", "idle")
 _LISTED: list[ThreadSelectField] = ["thread_id", "status", "updated_at", "metadata", "interrupts"]
 _PAGE = 100
+_MOST_PAGES = 1000  # of threads; a server that lists them without end is none
+_MOST_ASSISTANTS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class Server:
         api_key: sent as `x-api-key`; default none.
         headers: sent with every request.
         reconnect_s: how long drivers go on trying to join a broken stream, in seconds.
+        limits: how much the server may send, and how slowly.
     """
 
     def __init__(
@@ -69,15 +74,15 @@ class Server:
         api_key: str | None = None,
         headers: Mapping[str, str] | None = None,
         reconnect_s: float = 60.0,
+        limits: Limits | None = None,
     ) -> None:
         self.url = url.rstrip("/")
         self._client = LangGraphClient(
             httpx.AsyncClient(
                 base_url=self.url,
-                transport=httpx.AsyncHTTPTransport(retries=_CONNECT_RETRIES),
+                transport=BoundedTransport(httpx.AsyncHTTPTransport(retries=_CONNECT_RETRIES), limits),
                 timeout=_TIMEOUT,
                 headers={**(headers or {}), **({"x-api-key": api_key} if api_key else {})},
-                event_hooks={"response": [_join_here]},
             )
         )
         self._reconnect_s = reconnect_s
@@ -101,14 +106,14 @@ class Server:
             UnreachableError: no answer.
         """
         with explained(Where(self.url)):
-            info: Mapping[str, Any] = await self._client.http.get("/info")
-        return info
+            return fields(await self._client.http.get("/info"), "what it says of itself")
 
     async def graphs(self) -> Sequence[str]:
         """Return the names of the graphs the server offers, sorted."""
         with explained(Where(self.url)):
-            found = await self._client.assistants.search(limit=1000)
-        return sorted({str(assistant["graph_id"]) for assistant in found})
+            found = await self._client.assistants.search(limit=_MOST_ASSISTANTS)
+            assistants = listed(found, "the list of assistants", most=_MOST_ASSISTANTS)
+        return sorted({text(assistant.get("graph_id")) for assistant in assistants} - {""})
 
     async def new_thread(
         self,
@@ -128,8 +133,9 @@ class Server:
             ClientError: nothing was created, or the answer was lost on the way.
         """
         with explained(Where(self.url)):
-            thread = await self._client.threads.create(metadata=dict(metadata or {}), graph_id=graph)
-        return self.thread(graph, thread["thread_id"], context=context)
+            made = await self._client.threads.create(metadata=dict(metadata or {}), graph_id=graph)
+            thread_id = identifier(fields(made, "the new thread").get("thread_id"), "the new thread's id")
+        return self.thread(graph, thread_id, context=context)
 
     def thread(self, graph: str, thread_id: str, *, context: Mapping[str, Any] | None = None) -> Driver:
         """Return a driver for an existing thread; asks the server nothing."""
@@ -149,17 +155,16 @@ class Server:
             NotFoundError: no such thread.
         """
         with explained(Where(self.url, thread_id)):
-            thread = await self._client.threads.get(thread_id)
-        return str((thread.get("metadata") or {}).get("graph_id") or "")
+            return _graph(fields(await self._client.threads.get(thread_id), "the thread"))
 
     async def deployment(self) -> str | None:
         """Return the name of the deployment this server is; None where it does not say."""
         try:
             with explained(Where(self.url)):
-                said: Mapping[str, Any] = await self._client.http.get("/deployment")
+                said = fields(await self._client.http.get("/deployment"), "what it says of its deployment")
+                return word(said.get("deployment"), "the deployment's name")
         except NotFoundError:
             return None
-        return str(said["deployment"])
 
     async def standing(self, thread_id: str) -> ThreadStanding:
         """Say whether anything works on a thread, or waits for a human."""
@@ -200,10 +205,10 @@ class Server:
         self, status: ThreadStatus | None, limit: int | None = None
     ) -> AsyncGenerator[ThreadSummary, None]:
         done = 0
-        while limit is None or done < limit:
+        for _ in range(_MOST_PAGES):
             size = _PAGE if limit is None else min(_PAGE, limit - done)
             with explained(Where(self.url)):
-                page = await self._client.threads.search(
+                found = await self._client.threads.search(
                     status=status,
                     limit=size,
                     offset=done,
@@ -211,15 +216,17 @@ class Server:
                     sort_order="desc",
                     select=_LISTED,
                 )
+                page = listed(found, "the list of threads", most=size)
             for thread in page:
                 yield await self._summary(thread)
             done += len(page)
-            if len(page) < size:
+            if len(page) < size or done == limit:
                 return
+        raise ProtocolError(f"It lists more than {done:,} threads", Where(self.url), "Give a smaller limit.")
 
-    async def _summary(self, thread: Mapping[str, Any]) -> ThreadSummary:
-        thread_id = str(thread["thread_id"])
-        metadata = thread.get("metadata") or {}
+    async def _summary(self, thread: Fields) -> ThreadSummary:
+        with explained(Where(self.url)):
+            thread_id = identifier(thread.get("thread_id"), "a thread's id")
         questions = OpenQuestions()
         problem = ""
         # An answer that was cancelled before it was taken leaves its thread idle, with the question.
@@ -228,24 +235,23 @@ class Server:
             try:
                 with explained(Where(self.url, thread_id)):
                     questions = await open_questions(self._client, thread_id, thread=thread)
-            except RefusedError as exc:  # one thread's trouble is not the list's
+            except (RefusedError, ProtocolError) as exc:  # one thread's trouble is not the list's
                 problem = exc.problem
         return ThreadSummary(
             thread_id,
-            str(metadata.get("graph_id") or ""),
-            str(thread.get("status") or ""),
-            str(thread.get("updated_at") or ""),
+            _graph(thread),
+            text(thread.get("status")),
+            instant(thread.get("updated_at")),
             questions.all,
             problem,
             questions.unseen,
         )
 
 
+def _graph(thread: Fields) -> str:
+    metadata = thread.get("metadata")
+    return text(metadata.get("graph_id")) if isinstance(metadata, Mapping) else ""
+
+
 def _newest_first(threads: Iterable[ThreadSummary]) -> list[ThreadSummary]:
     return sorted(threads, key=lambda thread: thread.updated_at, reverse=True)
-
-
-async def _join_here(response: httpx.Response) -> None:
-    """Leave the joining of broken streams to the driver, which says so: the SDK would try 15 s in silence."""
-    if response.headers.get("content-type", "").startswith("text/event-stream"):
-        response.headers.pop("location", None)

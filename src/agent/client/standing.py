@@ -8,6 +8,7 @@ from typing import Any, Literal
 from langgraph_sdk.client import LangGraphClient
 
 from agent.client.errors import NotFoundError, Where, explained
+from agent.client.fields import fields, instant, listed, text, word
 from agent.client.open_questions import open_questions
 
 Standing = Literal["gone", "busy", "waiting", "idle"]
@@ -41,19 +42,22 @@ async def standing(client: LangGraphClient, server: str, thread_id: str) -> Thre
     """
     try:
         with explained(Where(server, thread_id)):
-            thread = await client.threads.get(thread_id)
-            if thread["status"] == "busy":
+            thread = fields(await client.threads.get(thread_id), "the thread")
+            # A sweep ends the sandbox of a thread that is idle: that must have been said.
+            if word(thread.get("status"), "the thread's status") == "busy":
                 return ThreadStanding("busy")
             # Both: a queued run leaves the thread's status as it was.
             for status in ("running", "pending"):
-                if await client.runs.list(thread_id, limit=1, status=status):
+                if listed(
+                    await client.runs.list(thread_id, limit=1, status=status), "the list of runs", most=1
+                ):
                     return ThreadStanding("busy")
-            state = await client.threads.get_state(thread_id)
+            state = fields(await client.threads.get_state(thread_id), "the thread's state")
             questions = await open_questions(client, thread_id, state=state, thread=thread)
+            written = instant(state.get("created_at"))
+            since = datetime.fromisoformat(written) if written else None
     except NotFoundError:
         return ThreadStanding("gone")
-    written = state.get("created_at")
-    since = datetime.fromisoformat(written) if written else None
     waits = questions.unseen or bool(questions.all)
     return ThreadStanding("waiting" if waits else "idle", since, _kept(state.get("values")))
 
@@ -63,4 +67,4 @@ def _kept(values: Any) -> str:
         return ""
     policy = values.get("sandbox_policy")
     keeps = isinstance(policy, Mapping) and policy.get("keep") == "thread"
-    return str(values.get("sandbox_id") or "") if keeps else ""
+    return text(values.get("sandbox_id")) if keeps else ""

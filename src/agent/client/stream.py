@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.schema import StreamPart
 
 from agent.client.errors import (
+    UNEXPLAINED,
     DeadlineError,
     NotFoundError,
     StreamLostError,
@@ -19,8 +21,11 @@ from agent.client.errors import (
     is_passing,
 )
 from agent.client.events import Reconnecting
+from agent.client.fields import FieldError, fields, text
 
 FROM_THE_START = "-1"  # as Last-Event-ID: replay everything the server kept
+_EVENT_ID = re.compile(r"[\x21-\x7e]{1,200}")  # it is sent back in a header
+_ORDERED = re.compile(r"([0-9]{1,20})(?:-([0-9]{1,20})?)?")
 _GOING_ON = frozenset({"pending", "running"})
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.25, 4.0
 
@@ -86,10 +91,11 @@ class RunStream:
                     part = await anext(source, None)
                     if part is None and not await self._goes_on():
                         return
+                    is_new = part is not None and self._is_new(part.id)
                 reason = "the stream closed before the run's end"
             except TimeoutError as exc:
                 raise self._deadline(deadline_s) from exc
-            except httpx.HTTPError as exc:
+            except UNEXPLAINED as exc:
                 if self.run_id is None or not is_passing(exc):
                     raise client_error(exc, self.where) from exc
                 part, reason = None, str(exc) or type(exc).__name__
@@ -103,7 +109,7 @@ class RunStream:
                 source = self.joined()
                 continue
             attempt, give_up = 0, loop.time() + self._reconnect_s
-            if self._is_new(part.id):
+            if is_new:
                 yield part
 
     async def asked(self, request: Callable[[], Awaitable[T]]) -> T:
@@ -112,13 +118,14 @@ class RunStream:
         Raises:
             UnreachableError: no answer in time.
             RefusedError: the server refused.
+            ProtocolError: what it said cannot be used.
         """
         loop = asyncio.get_running_loop()
         attempt, give_up = 0, loop.time() + self._reconnect_s
         while True:
             try:
                 return await request()
-            except httpx.HTTPError as exc:
+            except UNEXPLAINED as exc:
                 if not is_passing(exc) or loop.time() > give_up:
                     raise client_error(exc, self.where) from exc
             attempt += 1
@@ -130,19 +137,21 @@ class RunStream:
             problem = "The server closed the stream without naming a run"
             raise UnreachableError(problem, self.where, "Is the address that of a LangGraph server?")
         try:
-            run = await self._client.runs.get(self._thread_id, self.run_id)
+            run = fields(await self._client.runs.get(self._thread_id, self.run_id), "the run")
         except httpx.HTTPStatusError as exc:
             if isinstance(client_error(exc, self.where), NotFoundError):
                 self.status = "removed"
                 return False
             raise
-        self.status = str(run["status"])
+        self.status = text(run.get("status"))
         return self.status in _GOING_ON
 
     def _is_new(self, event_id: str | None) -> bool:
         # Parts without an id of their own carry the one before: only an older id is a repetition.
         if event_id is None:
             return True
+        if not _EVENT_ID.fullmatch(event_id):
+            raise FieldError("an event's id is none")
         if self.last_event_id and _order(event_id) < _order(self.last_event_id):
             return False
         self.last_event_id = event_id
@@ -176,5 +185,5 @@ async def _pause(attempt: int, give_up: float) -> None:
 
 def _order(event_id: str) -> tuple[int, int]:
     """Sort key of an event id, `<milliseconds>-<sequence>`; ids of another form sort alike."""
-    head, _, tail = event_id.partition("-")
-    return (int(head), int(tail or 0)) if head.isdigit() and (tail or "0").isdigit() else (0, 0)
+    found = _ORDERED.fullmatch(event_id)
+    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)

@@ -50,7 +50,7 @@ def test_each_action_gets_its_own_decision_in_order() -> None:
     }
     assert "  1 of 2, run_command: Allow this? [y]es, [e]dit, [n]o, [r]espond instead: " in sheet.asked
     assert "  2 of 2, write_file: Allow this? [y]es, [n]o: " in sheet.asked
-    for text in ("    rm -r build\n", "    limit_s: 9\n", "    x\n    y\n"):
+    for text in ("    rm -r build\n", "    limit_s: 9\n", "    content:\n      x\n      y\n"):
         assert text in sheet.text
 
 

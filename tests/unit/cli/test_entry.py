@@ -1,12 +1,16 @@
 """How a command begins and ends: what it refuses to begin with, and what it says at the end."""
 
+import signal
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import typer
 
 from agent.cli.commands.options import address, folder, thread_id
-from agent.cli.entry import headers_of, hint, told
+from agent.cli.entry import guarded, headers_of, hint, told
 from agent.client import (
     BusyError,
     ClientError,
@@ -93,3 +97,39 @@ def test_header_that_cannot_be_sent_is_refused(given: str) -> None:
 def test_headers_are_names_and_values() -> None:
     """A value may hold colons."""
     assert headers_of(["X-A: b:c", "Authorization:Bearer t"]) == {"X-A": "b:c", "Authorization": "Bearer t"}
+
+
+@pytest.fixture
+def _signals() -> Iterator[None]:
+    before = {signum: signal.getsignal(signum) for signum in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for signum, handler in before.items():
+        signal.signal(signum, handler)
+
+
+@pytest.mark.usefixtures("_signals")
+def test_fault_of_ours_is_told_without_obeying_what_it_repeats(capsys: pytest.CaptureFixture[str]) -> None:
+    """A traceback and a log hold foreign words; the exit code is not that of a failed repair."""
+
+    def fail() -> NoReturn:
+        sys.stderr.write("odd\x1b[2J\n")
+        raise RuntimeError("\x1b]52;c;x\x07")
+
+    with pytest.raises(typer.Exit) as left:
+        guarded(fail)
+    assert left.value.exit_code == 3
+    said = capsys.readouterr().err
+    assert "RuntimeError: ␛]52;c;x␇" in said
+    assert "odd␛[2J" in said
+    assert "\x1b" not in said
+
+
+@pytest.mark.usefixtures("_signals")
+def test_name_of_a_file_is_made_visible_where_it_is_refused() -> None:
+    """Typer writes it by itself."""
+
+    def refuse() -> NoReturn:
+        raise typer.BadParameter("a\x1b[2J cannot be read")
+
+    with pytest.raises(typer.BadParameter, match=r"a␛\[2J cannot be read"):
+        guarded(refuse)

@@ -111,6 +111,41 @@ def test_what_is_no_picture_draws_nothing(protocol: pictures.Protocol) -> None:
     assert pictures.drawn(b"<svg/>", protocol, columns=30) == ""
 
 
+def png_header(wide: int, high: int) -> bytes:
+    """Return the beginning of a PNG of a size."""
+    return b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + wide.to_bytes(4, "big") + high.to_bytes(4, "big")
+
+
+@pytest.mark.parametrize("protocol", ["kitty", "iterm2", "sixel"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        b"\x89PNG\x1b]52;c;x\x07",
+        png_header(60_000, 60_000) + bytes(100),
+        png_header(1, 20_000) + bytes(100),
+        png_header(0, 0),
+        picture() + bytes(11_000_000),
+    ],
+)
+def test_picture_that_lies_or_is_too_large_draws_nothing(file: bytes, protocol: pictures.Protocol) -> None:
+    """A few bytes may unpack to gigabytes, in the terminal too."""
+    assert pictures.drawn(file, protocol, columns=30) == ""
+
+
+@pytest.mark.parametrize("file", [b"\xff\xd8\x1b[2J", picture("JPEG")[:200], png_header(40, 13) + bytes(9)])
+def test_picture_that_cannot_be_decoded_draws_nothing(file: bytes) -> None:
+    """Whatever the decoder makes of it; a chat goes on."""
+    assert pictures.drawn(file, "sixel", columns=30) == ""
+
+
+def test_sequence_around_a_picture_holds_none_of_its_bytes() -> None:
+    """They go in base64, so that nothing in them ends the sequence early."""
+    file = picture() + b"\x1b\\\x07\x1b]52;c;x\x07"
+    for protocol in ("kitty", "iterm2", "sixel"):
+        drawn = pictures.drawn(file, protocol, columns=30)  # type: ignore[arg-type]
+        assert "]52" not in drawn
+
+
 def test_jpeg_is_drawn_in_kitty_too() -> None:
     """It takes PNG alone."""
     assert pictures.drawn(picture("JPEG"), "kitty", columns=30).startswith("\x1b_Ga=T,f=100")

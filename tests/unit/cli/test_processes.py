@@ -179,3 +179,16 @@ def _ends(pid: int) -> bool:
     while alive(pid) and time.monotonic() < give_up:
         os.sched_yield()
     return not alive(pid)
+
+
+def test_output_without_a_log_is_relayed_and_made_visible(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A server's log repeats what models say; its colours stay, and end with their line."""
+    program = r"print('\x1b[32mok\x1b[0m \x1b]52;c;x\x07 \x1b[2K\x1b[8mhidden\x1b[30m'); print('plain')"
+    process = ChildProcess("it", [sys.executable, "-c", program], cwd=tmp_path, log=None)
+    process.start()
+    while process.is_running():
+        time.sleep(0.01)
+    process.stop()
+    assert capsys.readouterr().out == ("\x1b[32mok\x1b[0m ␛]52;c;x␇ ␛[2K␛[8mhidden␛[30m\x1b[0m\nplain\n")

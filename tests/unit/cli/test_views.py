@@ -4,6 +4,7 @@ import io
 import json
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from agent.cli.chat_view import ChatView
@@ -100,6 +101,27 @@ def test_chat_saves_charts_and_says_where(tmp_path: Path) -> None:
     ]
     assert (tmp_path / "charts/chart-1.png").read_bytes() == b"\x89PNG"
     assert (tmp_path / "charts/chart-2.svg").read_bytes() == b"<svg/>"
+
+
+@pytest.mark.parametrize("name", ["../../x.png", "a.png\0", "a.png/../../b", "a.\x1b[2J", "a.sh", "x" * 9000])
+def test_chat_names_charts_itself(name: str, tmp_path: Path) -> None:
+    """Whatever the server calls one: it lies in the folder, under the ending of its kind."""
+    sheet = Sheet()
+    view = ChatView(sheet, charts=tmp_path / "charts")
+    view.take(Artifact("image/png", name), b"\x89PNG")
+    view.take(Artifact("image/x\x1b[2J", name), b"?")
+    assert {path.name for path in (tmp_path / "charts").iterdir()} == {"chart-1.png", "chart-2.bin"}
+    assert "\x1b" not in sheet.text
+
+
+def test_json_is_ascii() -> None:
+    """A terminal obeys nothing of it, every encoding takes it, and it reads back as it was."""
+    file = io.StringIO()
+    odd = "\x1b[2J\x9b\u202e\u2028\ud800\x7fé"
+    JsonView(file).show(Token(odd))
+    assert file.getvalue().removesuffix("\n").isprintable()
+    assert file.getvalue().isascii()
+    assert json.loads(file.getvalue())["text"] == odd
 
 
 def test_chat_tells_of_a_lost_sandbox_and_of_a_failure(tmp_path: Path) -> None:
