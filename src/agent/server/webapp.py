@@ -7,6 +7,7 @@ The LangGraph server builds its own app around this one. Each route is guarded b
 from starlette.applications import Starlette
 
 from agent.artifacts.routes import artifact_routes
+from agent.server.bodies import Bodies
 from agent.server.deployment import deployment_routes
 from agent.server.files import file_routes
 from agent.server.uploads import upload_routes
@@ -15,12 +16,13 @@ from agent.wiring import sandbox_manager
 
 _settings = Settings.from_env()
 _manager = sandbox_manager(_settings)
+_bodies = Bodies()
 
 app = Starlette(
     routes=[
         *artifact_routes(_settings),
         *deployment_routes(_settings),
-        *file_routes(_manager),
-        *upload_routes(_settings, _manager),
+        *file_routes(_manager, bodies=_bodies),
+        *upload_routes(_settings, _manager, bodies=_bodies),
     ]
 )
