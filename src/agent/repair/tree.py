@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from agent.errors import SandboxError
+from agent.errors import SandboxAnswerError
 
 IGNORED_FOLDERS = (
     "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox",
@@ -70,11 +70,11 @@ def parsed(listing: bytes) -> Tree:
     Names that are not UTF-8 keep their bytes as surrogates; see `printable`.
 
     Raises:
-        SandboxError: it is no such listing, or one of more files than are looked at.
+        SandboxAnswerError: it is no such listing, or one of more files than are looked at.
     """
     # Five ends of fields for each file; counted first, for each field would be an object.
     if listing.count(b"\0") > 5 * MAX_LISTED:
-        raise SandboxError(f"the project has more than {MAX_LISTED} files in the sandbox by now")
+        raise SandboxAnswerError(f"the project has more than {MAX_LISTED} files in the sandbox by now")
     # No name is empty, so the first empty field ends the digests; where there are none it comes first.
     head, _, tail = (b"\0" + listing).partition(b"\0\0")
     hashes: dict[str, str] = {}
@@ -88,7 +88,7 @@ def parsed(listing: bytes) -> Tree:
         path = _name(name)
         # What made the list in a sandbox may be no `find`: a name that leads out would end up in the patch.
         if not (said := _FILE.fullmatch(about)) or {"", ".", ".."} & set(path.split("/")):
-            raise SandboxError("the list of the project's files in the sandbox is not one")
+            raise SandboxAnswerError("the list of the project's files in the sandbox is not one")
         link = said[1] == b"l"
         digest = hashlib.sha256(target).hexdigest() if link else hashes.get(path, "")
         found[path] = Entry(digest, int(said[3]), not link and bool(int(said[2], 8) & 0o100), link)

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import BinaryIO
 
 from agent.bounded import parsed_json
-from agent.errors import SandboxError
+from agent.errors import SandboxAnswerError, SandboxError
 from agent.repair.archive import MAX_ARCHIVE_BYTES, members
 from agent.repair.junit import MAX_BYTES as JUNIT_MAX_BYTES
 from agent.repair.tree import MAX_LISTING_BYTES, Tree, listing_command, parsed, printable
@@ -136,7 +136,7 @@ class Workspace:
         sandbox says is sparse comes without content.
 
         Raises:
-            SandboxError: more than 20 MB in all.
+            SandboxAnswerError: more than 20 MB in all.
         """
         if not paths:
             return {}
@@ -156,7 +156,7 @@ class Workspace:
         """Return what the sandbox says of itself; an empty marker where it says nothing sensible."""
         try:
             found = parsed_json(await self._box.read_file(f"{META}/marker", max_bytes=MAX_MARKER_BYTES))
-        except (OSError, ValueError):
+        except (OSError, ValueError, SandboxAnswerError):
             return Marker()
         match found:
             case {"token": str(token), "done": int(done), "task": str(task), "report": str(report)}:
@@ -171,11 +171,11 @@ class Workspace:
         """Return the sandbox's time, in seconds of the epoch.
 
         Raises:
-            SandboxError: it says something else.
+            SandboxAnswerError: it says something else.
         """
         said = (await self._sh("date +%s.%N")).strip()
         if not re.fullmatch(r"[0-9]{1,12}\.[0-9]{1,9}", said):
-            raise SandboxError("the sandbox does not tell the time: its `date` is not the system's")
+            raise SandboxAnswerError("the sandbox does not tell the time: its `date` is not the system's")
         return said
 
     async def outside(self, since: str) -> list[str]:
@@ -198,7 +198,10 @@ class Workspace:
         size = f"$(stat -c %s ../.repair/junit.xml 2>/dev/null || echo {JUNIT_MAX_BYTES})"
         if (await self._sh(f"[[ {size} -lt {JUNIT_MAX_BYTES} ]] && echo yes || true")).strip() != "yes":
             return b""
-        data = await self._box.read_file(f"{META}/junit.xml", max_bytes=JUNIT_MAX_BYTES)
+        try:
+            data = await self._box.read_file(f"{META}/junit.xml", max_bytes=JUNIT_MAX_BYTES)
+        except (OSError, SandboxAnswerError):  # it was exchanged since it was measured
+            return b""
         report = data.decode("utf-8", "surrogateescape")
         return (await asyncio.to_thread(self._redact, report)).encode("utf-8", "surrogateescape")
 
@@ -261,7 +264,7 @@ def _contents(data: bytes, wanted: Collection[str]) -> dict[str, bytes]:
                 found[path] = content
     # Whatever tarfile stumbles over in it.
     except Exception as exc:
-        raise SandboxError(f"the files to read did not come as a tar: {str(exc)[:200]}") from None
+        raise SandboxAnswerError(f"the files to read did not come as a tar: {str(exc)[:200]}") from None
     return found
 
 

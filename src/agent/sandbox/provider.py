@@ -255,7 +255,7 @@ class Box(Protocol):
         """Return a file's bytes.
 
         Raises:
-            SandboxError: there are more than `max_bytes`; the rest is not read.
+            SandboxAnswerError: there are more than `max_bytes`; the rest is not read.
         """
 
     async def sha256_of(self, path: str, *, max_bytes: int) -> str:

@@ -24,7 +24,7 @@ from e2b.envd.process.process_connect import ProcessClient
 from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 from pyqwest import Client, Request, Response, Transport
 
-from agent.errors import SandboxError
+from agent.errors import SandboxAnswerError
 from agent.sandbox.e2b.cell_lines import CellLines
 from agent.sandbox.output import BoundedText
 
@@ -107,7 +107,7 @@ class BoundedSandbox(AsyncSandbox):
         """Run a script of ours to its end, and return what it printed; of errors head and tail.
 
         Raises:
-            SandboxError: it printed more than `max_bytes`; what still runs of it is left to its limit.
+            SandboxAnswerError: it printed more than `max_bytes`; what still runs of it is left to its limit.
         """
         out, errors, room = [], BoundedText(MAX_ERROR_BYTES), max_bytes
 
@@ -115,7 +115,7 @@ class BoundedSandbox(AsyncSandbox):
             nonlocal room
             room -= len(piece)
             if room < 0:
-                raise SandboxError(f"the sandbox gave an answer of more than {max_bytes} bytes")
+                raise SandboxAnswerError(f"the sandbox gave an answer of more than {max_bytes} bytes")
             out.append(piece)
 
         handle = await self.commands.run(
@@ -211,7 +211,7 @@ class BoundedRPC:
 
 
 def _too_long(max_bytes: int) -> Exception:
-    return SandboxError(f"the sandbox gave an answer of more than {max_bytes} bytes")
+    return SandboxAnswerError(f"the sandbox gave an answer of more than {max_bytes} bytes")
 
 
 def _rpc_too_long(max_bytes: int) -> Exception:

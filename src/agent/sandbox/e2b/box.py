@@ -13,7 +13,7 @@ from e2b.sandbox.filesystem.filesystem import FileType, WriteEntry
 from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 
 from agent.bounded import TooLargeError, collected
-from agent.errors import SandboxError, SandboxGoneError
+from agent.errors import SandboxAnswerError, SandboxGoneError
 from agent.sandbox.e2b import background
 from agent.sandbox.e2b.answers import FILES as FILE_ANSWERS
 from agent.sandbox.e2b.bounds import BoundedSandbox
@@ -209,7 +209,7 @@ class E2BBox:
             try:
                 return await collected(chunks, max_bytes)
             except TooLargeError as exc:
-                raise SandboxError(f"{path} has more than {max_bytes} bytes, and is not read") from exc
+                raise SandboxAnswerError(f"{path} has more than {max_bytes} bytes, and is not read") from exc
 
     @_noticing_death
     async def sha256_of(self, path: str, *, max_bytes: int) -> str:
@@ -220,7 +220,7 @@ class E2BBox:
                 digest.update(chunk)
                 room -= len(chunk)
                 if room < 0:
-                    raise SandboxError(f"{path} has more than {max_bytes} bytes, and is not read")
+                    raise SandboxAnswerError(f"{path} has more than {max_bytes} bytes, and is not read")
         return digest.hexdigest()
 
     @asynccontextmanager

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from agent.bounded import parsed_json
-from agent.errors import SandboxError, SandboxGoneError, SandboxTemplateError
+from agent.errors import SandboxAnswerError, SandboxError, SandboxGoneError, SandboxTemplateError
 from agent.sandbox.e2b.bounds import BoundedSandbox
 from agent.sandbox.e2b.endings import TAG, certain, end_tree, new_tag, to_its_end
 from agent.sandbox.e2b.errors import meaning
@@ -125,5 +125,5 @@ def _result(text: str, shape: TypeAdapter[T]) -> T:
         failed = _FAILURE.validate_python(answer)
     # Both kinds of parsing end in a ValueError, whatever was sent.
     except ValueError as exc:
-        raise SandboxError("the sandbox gave an answer that is not one") from exc
+        raise SandboxAnswerError("the sandbox gave an answer that is not one") from exc
     raise _ERRORS.get(failed["error"], OSError)(failed["message"][:_MAX_MESSAGE_CHARS])

@@ -19,8 +19,8 @@ MAX_LINE_BYTES = 8_000_000
 """Of one result: an image of 5 MB as base64, and what stands around it."""
 MAX_WIDE_LINE_BYTES = 4_000_000
 """The same of one that is not all ASCII: an odd character makes a text four times as large in memory."""
-MAX_RESULTS_BYTES = 24_000_000
-"""Of all results of one cell, as they are in memory."""
+MAX_RESULTS_BYTES = 20_500_000
+"""Of all results of one cell, as they are in memory: three images of 5 MB."""
 MAX_RESULTS = 100
 MAX_FORMS = 20
 """Of one result, beside those that have a name of their own."""
@@ -54,10 +54,10 @@ class CellLines:
                 else:
                     line.clear()
                 if piece.endswith(b"\n"):
-                    yield self._line(bytes(line), size)
-                    if size > MAX_PART_CHARS:
+                    whole, of, line, size = bytes(line), size, bytearray(), 0
+                    yield self._line(whole, of)
+                    if of > MAX_PART_CHARS:
                         await asyncio.sleep(0)  # parsed twice, here and by the SDK: others may go between
-                    line, size = bytearray(), 0
         if size:
             yield self._line(bytes(line), size)
         for name, rest in self._rests.items():
@@ -79,7 +79,7 @@ class CellLines:
             case {"type": "stdout" | "stderr" as name, "text": str(text)}:
                 return self._printed(name, text)
             case {"type": "result"}:
-                return self._result(said, size)
+                return self._result(said, size, data)
             case {"type": "error"}:
                 parts = {name: _part(said.get(name)) for name in ("name", "value", "traceback")}
                 return _written({"type": "error", **parts})
@@ -94,13 +94,13 @@ class CellLines:
             return b""
         return _written({"type": name, "text": text, "timestamp": ""})
 
-    def _result(self, said: Line, size: int) -> bytes:
+    def _result(self, said: Line, size: int, data: bytes) -> bytes:
         result = _usable(said)
         self._room["result"] -= _weight(result)
         self._results += 1
         if self._room["result"] < 0 or self._results > MAX_RESULTS:
             return self._left_out(size)
-        return _written(result)
+        return data if result == said and data.isascii() else _written(result)
 
     def _left_out(self, size: int) -> bytes:
         """Say that something was left out; after many such, nothing."""
