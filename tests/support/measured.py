@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,16 +15,12 @@ from support.e2b_process import E2BLocal
 TESTS = Path(__file__).parents[1]
 
 _PROGRAM = """
-import asyncio, json, os, re, sys
+import asyncio, json, os, sys
+sys.path.insert(0, os.getcwd())
 from e2b_code_interpreter import AsyncSandbox
 from agent.repair.workspace import Workspace
 from agent.sandbox.live import box as box_of
-
-def peak_kb():
-    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
-
-def now_kb():
-    return int(re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read())[1])
+from support.measured import grown_mb
 
 async def attack(sandbox, box, work):
 {attack}
@@ -39,22 +38,38 @@ async def main():
         await box.run_code("1", timeout_s=30)
         ticks = []
         ticker = asyncio.create_task(ticking(ticks))
-        # The peak so far is forgotten: what counts is what the attack adds to what is there now.
-        open("/proc/self/clear_refs", "w").write("5")
-        before = now_kb()
-        try:
-            said = await attack(sandbox, box, Workspace(box))
-        except Exception as exc:
-            said = f"{{type(exc).__name__}}: {{exc}}"
+        with grown_mb() as grown:
+            try:
+                said = await attack(sandbox, box, Workspace(box))
+            except Exception as exc:
+                said = f"{{type(exc).__name__}}: {{exc}}"
         ticker.cancel()
-        grown = peak_kb() - before
         longest = max((b - a for a, b in zip(ticks, ticks[1:])), default=0)
-        print(json.dumps({{"said": str(said)[:5000], "grown_kb": grown, "longest_s": longest}}))
+        print(json.dumps({{"said": str(said)[:5000], "grown_mb": grown(), "longest_s": longest}}))
     finally:
         await sandbox.kill()
 
 asyncio.run(main())
+sys.stdout.flush()
+os._exit(0)  # the SDK's connections have threads of their own, which may abort an orderly end
 """
+
+
+@contextmanager
+def grown_mb() -> Iterator[Callable[[], float]]:
+    """Yield what says, afterwards, by how many MB this process grew in here at its largest."""
+    # What it grew to before is forgotten.
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _kb("VmRSS")
+    grown: list[float] = []
+    yield lambda: grown[0]
+    grown.append((_kb("VmHWM") - before) / 1024)
+
+
+def _kb(field: str) -> int:
+    found = re.search(rf"{field}:\s+(\d+)", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +96,6 @@ def measured(server: E2BLocal, attack: str) -> Measured:
         timeout=120,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, f"{done.returncode}: {done.stderr}"
     found = json.loads(done.stdout.splitlines()[-1])
-    return Measured(found["said"], found["grown_kb"] / 1024, found["longest_s"])
+    return Measured(found["said"], found["grown_mb"], found["longest_s"])
