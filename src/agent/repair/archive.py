@@ -55,7 +55,7 @@ def check_archive(file: BinaryIO) -> int:
             if problem := too_long(path):
                 raise InputError(f"the archive cannot be unpacked: {problem}")
             files.append(path)
-            room -= size
+            room -= max(size, 0)
             if room < 0 or len(files) > MAX_FILES:
                 raise InputError(
                     f"the archive unpacks to more than {MAX_UNPACKED_BYTES} bytes or {MAX_FILES} files"

@@ -92,7 +92,7 @@ def news(path: str, nonce: str, pass_bytes: int) -> str:
 
 def running(said: dict[str, Any]) -> bool:
     """Whether the command runs, as far as notes and processes tell."""
-    if "exit_code" in said or said.get("stopped"):
+    if "exit_code" in said or "ended" in said or said.get("stopped"):
         return False
     try:
         if "watcher" in said:
@@ -110,12 +110,13 @@ def noted(base: str) -> dict[str, Any]:
         said = json.loads(text)
     except (ValueError, RecursionError):
         said = {}
-    kept: dict[str, Any] = {"started": time.time()}
+    kept: dict[str, Any] = {}
     for name, kinds in NOTED.items():
         value = said.get(name) if isinstance(said, dict) else None
         if isinstance(value, (int, float)) and type(value) in kinds and abs(value) < 1e11:
             kept[name] = value
-    return kept
+    now = time.time()
+    return kept if "started" in kept else {"started": now, "ended": now}
 
 
 def note(base: str, said: dict[str, Any]) -> None:
