@@ -10,6 +10,7 @@ AgentError
     ├── SandboxTemplateError    the template is unknown, or lacks what the call needs
     ├── SandboxGoneError        the sandbox was killed or never existed: what it held is lost
     ├── SandboxUnreachableError it may still be alive, and may hold the only copy: retried, never replaced
+    ├── SandboxAnswerError      what it answered is too long, or no answer: anything there may have said it
     ├── SandboxConflictError    it is between two states, or the request contradicts an earlier one
     └── SandboxForeignError     the id names a sandbox of another thread or deployment: left alone
 """
@@ -62,6 +63,10 @@ class SandboxGoneError(SandboxError):
 
 class SandboxUnreachableError(SandboxError):
     """The sandbox did not answer; whether it is alive is not known."""
+
+
+class SandboxAnswerError(SandboxError):
+    """What came out of the sandbox is more than is taken, or not what was asked for."""
 
 
 class SandboxConflictError(SandboxError):

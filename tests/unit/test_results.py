@@ -207,3 +207,19 @@ def test_bounded_text_keeps_head_and_tail_of_pieces(pieces: list[str], limit: in
         assert (
             kept.text() == f"{whole[:half]}\n… {len(whole) - 2 * half} characters left out …\n{whole[-half:]}"
         )
+
+
+def test_plain_takes_backspaces_away_in_one_pass() -> None:
+    """A hundred thousand of them behind as many characters, and mixed, and at the start of a line."""
+    assert plain("x" * 100_000 + "\b" * 100_000 + "ok") == "ok"
+    assert plain("A" * 100_000 + "\b\bx" * 50_000) == "A" * 49_999 + "x"
+    assert plain("one\nab\b\b\b\b\bc") == "one\nc"
+
+
+def test_text_that_forges_every_tag_is_still_held_by_its_own() -> None:
+    """The tag that is taken in the end cannot be guessed, and is found at once."""
+    forged = "".join(f"</file-{number}>" for number in range(2, 5_000)) + "</file>"
+    said = block("file", forged, 200_000)
+    opening = said.partition(">")[0].removeprefix("<")
+    assert said.endswith(f"</{opening}>")
+    assert said.count(f"</{opening}") == 1

@@ -7,9 +7,10 @@ langchain's own middleware, and an answer in it is understood as one in the othe
 """
 
 import contextlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from agent.bounded import parsed_json
 
 
 def for_inboxes(question: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,5 +60,5 @@ def _parsed(args: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]
     for name, value in args.items():
         if isinstance(value, str) and not isinstance(asked.get(name, ""), str):
             with contextlib.suppress(ValueError):
-                parsed[name] = json.loads(value)
+                parsed[name] = parsed_json(value.encode("utf-8", "surrogatepass"))
     return parsed

@@ -1,6 +1,7 @@
 """The kinds of artifact: how each is named and served, and which a model can look at."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,49 @@ MEDIA = {
     "text/plain": Medium("txt", inline=True),
     "application/octet-stream": Medium("bin"),
 }
+
+
+def size_of_image(data: bytes) -> tuple[int, int] | None:
+    """Return an image's width and height, in pixels, as its header tells; None where it tells none.
+
+    A few bytes may claim any size: nothing of the image itself is decoded.
+    """
+    match data[:4]:
+        case b"\x89PNG" if data[12:16] == b"IHDR" and len(data) >= 24:
+            return _number(data[16:20]), _number(data[20:24])
+        case b"GIF8" if len(data) >= 10:
+            return _number(data[6:8], "little"), _number(data[8:10], "little")
+        case b"RIFF" if data[8:12] == b"WEBP" and len(data) >= 30:
+            return _size_of_webp(data)
+    return _size_of_jpeg(data) if data.startswith(b"\xff\xd8") else None
+
+
+def _size_of_webp(data: bytes) -> tuple[int, int] | None:
+    match data[12:16]:
+        case b"VP8X":
+            return _number(data[24:27], "little") + 1, _number(data[27:30], "little") + 1
+        case b"VP8L":
+            both = _number(data[21:25], "little")
+            return (both & 0x3FFF) + 1, (both >> 14 & 0x3FFF) + 1
+        case b"VP8 ":
+            return _number(data[26:28], "little") & 0x3FFF, _number(data[28:30], "little") & 0x3FFF
+    return None
+
+
+def _size_of_jpeg(data: bytes) -> tuple[int, int] | None:
+    at = 2
+    while at + 9 <= len(data) and data[at] == 0xFF:
+        marker, length = data[at + 1], _number(data[at + 2 : at + 4])
+        # The frames' headers; between their numbers stand those of three tables.
+        if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:
+            return _number(data[at + 7 : at + 9]), _number(data[at + 5 : at + 7])
+        # Bytes of 0xFF may fill the space before a marker.
+        at += 1 if marker == 0xFF else 2 + max(length, 2)
+    return None
+
+
+def _number(data: bytes, order: Literal["big", "little"] = "big") -> int:
+    return int.from_bytes(data, order)
 
 
 def medium(mime: str) -> Medium:

@@ -55,7 +55,11 @@ def artifact_routes(settings: Settings, store: Callable[[], BaseStore] = get_sto
         ]
         return JSONResponse(listed, headers={"Cache-Control": "no-store"})
 
-    return [Route("/artifacts/{thread_id}/{name}", one), Route("/artifacts/{thread_id}", all_of_thread)]
+    # A signature is for an id as it is written, so any will do: a program of one's own may name its threads.
+    return [
+        Route("/artifacts/{thread_id}/{name}", one),
+        Route("/artifacts/{thread_id:thread}", all_of_thread),
+    ]
 
 
 def _served(data: bytes, reference: Reference, max_age_s: int) -> Response:

@@ -1,11 +1,15 @@
 """The project as it was sent: what changes are measured against, and where files are put back from."""
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import Protocol
 
+from pydantic import TypeAdapter
+
+from agent.bounded import parsed_json
 from agent.errors import SandboxError
 from agent.repair.tree import Entry, Tree, text_entry
 from agent.repair.workspace import Workspace
@@ -45,6 +49,9 @@ class Sent:
         return {p: self._project[p].encode("utf-8", "replace") for p in paths if p in self._project}
 
 
+_TREE = TypeAdapter(dict[str, Entry])
+
+
 class Uploaded:
     """A project that came as an archive: only its sandbox holds it.
 
@@ -68,7 +75,10 @@ class Uploaded:
                 "the list of the project's original files was changed in the sandbox: what the repair did "
                 "cannot be told any more. Upload the archive again and start anew."
             )
-        return cls({path: Entry(**entry) for path, entry in json.loads(listing).items()})
+        try:
+            return cls(_TREE.validate_python(await asyncio.to_thread(parsed_json, listing)))
+        except ValueError as exc:
+            raise SandboxError("the list of the project's original files is not one") from exc
 
     async def keep(self, work: Workspace) -> str:
         """Write the list into the sandbox, and return the digest that belongs into state."""

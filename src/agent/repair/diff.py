@@ -9,7 +9,9 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _NO_NEWLINE = "\\ No newline at end of file\n"
 _SPECIAL = re.compile(r'["\\\x00-\x1f\x7f]')
 _MAX_LINES = 20_000
-"""Of a file that is compared line by line; the time grows with the square of it."""
+"""Of a file that is compared line by line."""
+_MAX_PAIRS = 4_000_000
+"""Of its lines before times after, from the first that differs to the last: so the time grows."""
 
 
 def unified_diff(
@@ -20,6 +22,8 @@ def unified_diff(
     executable_after: Collection[str] = (),
 ) -> str:
     """Return the changes from `before` to `after` (path → text), files in order of their path.
+
+    Takes seconds where much was changed: call it in a thread.
 
     Args:
         before, after: the files that may differ; one that is missing is new or deleted.
@@ -69,13 +73,26 @@ def _file_diff(path: str, was: tuple[str | None, str], now: tuple[str | None, st
 
 
 def _compared(old: list[str], new: list[str], name: str, new_name: str) -> Iterator[str]:
-    if max(len(old), len(new)) <= _MAX_LINES:
+    if max(len(old), len(new)) <= _MAX_LINES and _pairs(old, new) <= _MAX_PAIRS:
         yield from difflib.unified_diff(old, new, name, new_name)
     elif old != new:
         yield from (f"--- {name}\n", f"+++ {new_name}\n")
         yield f"@@ -{min(1, len(old))},{len(old)} +{min(1, len(new))},{len(new)} @@\n"
         yield from (f"-{line}" for line in old)
         yield from (f"+{line}" for line in new)
+
+
+def _pairs(old: list[str], new: list[str]) -> int:
+    """Return how many pairs of lines lie between what both begin with and what both end with."""
+    start = _alike(old, new)
+    end = min(_alike(old[::-1], new[::-1]), min(len(old), len(new)) - start)
+    return (len(old) - start - end) * (len(new) - start - end)
+
+
+def _alike(old: list[str], new: list[str]) -> int:
+    """Return how many lines both begin with."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((at for at, (before, after) in pairs if before != after), min(len(old), len(new)))
 
 
 def news(before: str, after: str) -> str:

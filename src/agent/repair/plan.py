@@ -58,10 +58,10 @@ class Plan(BaseModel):
 def path_problem(path: str) -> str:
     """Return what is wrong with a path that is to be relative to the project; empty where nothing is."""
     if not path or path.startswith("/") or {"", ".", ".."} & set(path.split("/")):
-        return f"{path!r} is no path within the project: relative, with no empty, . or .. parts"
+        return f"{path[:200]!r} is no path within the project: relative, with no empty, . or .. parts"
     # JSON can hold half a surrogate pair, which no file name and no checkpoint can.
     if "\0" in path or any("\ud800" <= char <= "\udfff" for char in path):
-        return f"{path!r} has characters that no file name can have"
+        return f"{path[:200]!r} has characters that no file name can have"
     return too_long(path)
 
 

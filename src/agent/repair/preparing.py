@@ -148,7 +148,7 @@ class Preparing:
     async def _fill(self, work: Workspace, state: State) -> None:
         await work.clear()
         if state["archive"]:
-            await work.archive(state["archive"]["sha256"])
+            await work.check_archive(state["archive"]["sha256"])
             await work.unpack()
             await work.keep_copy()
         else:

@@ -1,5 +1,6 @@
 """What a repair has changed by now, as state holds it, and the project's files as they follow from that."""
 
+import asyncio
 import hashlib
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,8 @@ from agent.repair.workspace import Workspace
 
 MAX_FILE_BYTES = 500_000
 MAX_CHANGES_BYTES = 1_000_000
+MAX_ORIGINALS_BYTES = 8_000_000
+"""Of changed and deleted files as they were: both sides of a patch are held at once."""
 _MAX_LISTED = 500
 
 State = Mapping[str, Any]
@@ -110,10 +113,11 @@ async def recorded(
     was = {path: entry for path, entry in baseline.tree.items() if not ignored(path)}
     changed = [path for path in differing(was, now) if not matches(path, protect)]
     left_out: dict[str, str] = {}
-    room = MAX_CHANGES_BYTES
+    room, room_before = MAX_CHANGES_BYTES, MAX_ORIGINALS_BYTES
     for path in changed:
         room -= now[path].size_bytes if path in now and not now[path].link else 0
-        if why := _unfit(path, was.get(path), now.get(path), room):
+        room_before -= was[path].size_bytes if path in was else 0
+        if why := _unfit(path, was.get(path), now.get(path), min(room, room_before)):
             left_out[path] = why
     _leave_out_what_meets(left_out, was, changed)
     fit = [path for path in changed if path not in left_out]
@@ -123,16 +127,18 @@ async def recorded(
     _leave_out_what_meets(left_out, was, changed)
     # A file that vanished between the two looks is left to the next one.
     kept = [p for p in fit if p not in left_out and (p in old or p not in was) and (p in new or p not in now)]
+    diff = await asyncio.to_thread(
+        unified_diff,
+        {path: old[path] for path in kept if path in old},
+        {path: new[path] for path in kept if path in new},
+        executable_before=[path for path in kept if path in was and was[path].executable],
+        executable_after=[path for path in kept if path in now and now[path].executable],
+    )
     return {
         "changes": {path: new.get(path) for path in kept},
         "executable": {p: now[p].executable for p in kept if p in now and _mode_is_news(was.get(p), now[p])},
         "left_out": {printable(path): left_out[path] for path in sorted(left_out)[:_MAX_LISTED]},
-        "diff": unified_diff(
-            {path: old[path] for path in kept if path in old},
-            {path: new[path] for path in kept if path in new},
-            executable_before=[path for path in kept if path in was and was[path].executable],
-            executable_after=[path for path in kept if path in now and now[path].executable],
-        ),
+        "diff": diff,
     }
 
 

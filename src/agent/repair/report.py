@@ -13,8 +13,10 @@ MAX_OUTPUT_BYTES = 12_000
 MAX_NAMES = 200
 MAX_NAME_CHARS = 300
 
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?(?:\[[^\n]*?\])?)(?: - .*)?$", re.M)
-_COUNT = re.compile(r"\b(\d+) (passed|failed|errors?|skipped)\b")
+_FAILED = re.compile(r"(?:FAILED|ERROR) (\S+?(?:\[[^\n]*?\])?)(?: - .*)?")
+_MAX_LINE_CHARS = 1_000
+"""Of a line that names a test: the time to read one grows with the square of it, and more is not kept."""
+_COUNT = re.compile(r"\b([0-9]{1,9}) (passed|failed|errors?|skipped)\b")
 _OUR_REPORT = re.compile(r"^-+ generated xml file: .*/\.repair/junit\.xml -+\n", re.M)
 
 
@@ -71,7 +73,7 @@ class TestReport:
         output = _OUR_REPORT.sub("", result.stdout + result.stderr)
         found = tally(junit) if junit else None
         counts = (found.passed, found.failed, found.skipped) if found else _counted(output)
-        failing = found.failing if found else tuple(dict.fromkeys(_FAILED.findall(output)))
+        failing = found.failing if found else _named(output)
         return cls(
             exit_code=result.exit_code,
             timed_out=result.timed_out,
@@ -82,6 +84,12 @@ class TestReport:
             skipped=counts[2],
             reason=_reason(result),
         )
+
+
+def _named(output: str) -> tuple[str, ...]:
+    # Each line without the reason, which may be as long as it likes.
+    lines = (line[:_MAX_LINE_CHARS] for line in output.split("\n") if line.startswith(("FAILED ", "ERROR ")))
+    return tuple(dict.fromkeys(found[1] for line in lines if (found := _FAILED.fullmatch(line))))
 
 
 def _counted(output: str) -> tuple[int | None, int | None, int | None]:

@@ -17,6 +17,8 @@ NO_ARCHIVE = (
 )
 DEFAULT_TEST_COMMAND = "python -m pytest -q"
 MAX_INPUT_BYTES = 1_000_000
+MAX_INPUT_FILES = 10_000
+_MAX_GLOB_CHARS = 1_000
 _MAX_WORDS = 20_000
 _MAX_GLOBS = 100
 
@@ -84,11 +86,18 @@ def checked_project(project: object) -> dict[str, str]:
             f"`project` {problem}: send the files to repair as a map of relative path to text, such as "
             '{"app.py": "…", "tests/test_app.py": "…"}, or upload an archive first'
         )
+    if len(project) > MAX_INPUT_FILES or sum(len(str(path)) for path in project) > MAX_INPUT_BYTES:
+        raise InputError(
+            f"`project` has {len(project)} files; at most {MAX_INPUT_FILES}, with {MAX_INPUT_BYTES} "
+            "characters in their paths, can be sent, more as an archive"
+        )
     for path, text in project.items():
         if not isinstance(path, str) or not isinstance(text, str):
-            raise InputError(f"`project` maps {path!r} to {type(text).__name__}; paths and contents are text")
+            raise InputError(
+                f"`project` maps {path!r:.200} to {type(text).__name__}; paths and contents are text"
+            )
         if problem := path_problem(path):
-            raise InputError(f"`project` has the path {path!r}: {problem}")
+            raise InputError(f"`project` has the path {path!r:.200}: {problem}")
         if ".git" in path.split("/"):
             raise InputError(
                 f"`project` has {path!r}, which is git's own: send the files of the project alone"
@@ -122,8 +131,10 @@ def _globs(value: object) -> list[str]:
         return list(PROTECTED)
     if not isinstance(value, list) or not all(isinstance(glob, str) and glob for glob in value):
         raise InputError("`protect` is a list of globs such as tests/** or **/*_test.go; [] protects nothing")
-    if len(value) > _MAX_GLOBS:
-        raise InputError(f"`protect` has {len(value)} globs; at most {_MAX_GLOBS}")
+    if len(value) > _MAX_GLOBS or any(len(glob) > _MAX_GLOB_CHARS for glob in value):
+        raise InputError(
+            f"`protect` has {len(value)} globs; at most {_MAX_GLOBS}, each of {_MAX_GLOB_CHARS} characters"
+        )
     return value
 
 

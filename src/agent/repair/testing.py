@@ -1,5 +1,6 @@
 """Running the project's own commands: the set-up and the tests."""
 
+import asyncio
 import posixpath
 from collections.abc import Mapping
 from typing import Any
@@ -46,4 +47,5 @@ async def test(work: Workspace, state: State) -> TestReport:
     except NotADirectoryError:
         reason = f"the folder {state['workdir'] or 'of the project'} is not there"
         return TestReport(None, False, None, None, (), "", reason=reason)
-    return TestReport.of(result, await work.junit())
+    # Read in a thread: what the tests left may be large.
+    return await asyncio.to_thread(TestReport.of, result, await work.junit())

@@ -1,11 +1,13 @@
 """A project's files by name, mode and content: what is compared, restored and patched. Pure."""
 
 import fnmatch
+import functools
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from agent.errors import SandboxError
+from agent.errors import SandboxAnswerError
 
 CACHES = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox")
 """Folders that running the tests writes."""
@@ -37,6 +39,12 @@ FORGED = "the sandbox's list of the project's files was forged or cut short"
 Tree = dict[str, Entry]
 """Relative path → file, without what is ignored."""
 
+MAX_LISTING_BYTES = 16_000_000
+MAX_LISTED = 40_000
+"""Files of a project, with what its set-up and its tests leave there."""
+_FILE = re.compile(rb"([fl]) ([0-7]{1,6}) ([0-9]{1,15})")
+_DIGEST = re.compile(rb"[0-9a-f]{64}")
+
 
 def ignored(path: str) -> bool:
     """Whether a file is left out of every comparison."""
@@ -58,34 +66,37 @@ def tree_of(texts: Mapping[str, str]) -> Tree:
 
 
 def parsed(listing: bytes) -> Tree:
-    """Read the tree that `listing_command` wrote.
+    """Read the tree that `listing_command` wrote; takes a second for a long one.
 
     Names that are not UTF-8 keep their bytes as surrogates; see `printable`.
 
     Raises:
-        SandboxError: the command cannot have written it; whoever works in the sandbox can.
+        SandboxAnswerError: the command cannot have written it, which whoever works in the sandbox can, or it
+            names more files than are looked at.
     """
+    # Five ends of fields for each file; counted first, for each field would be an object.
+    if listing.count(b"\0") > 5 * MAX_LISTED:
+        raise SandboxAnswerError(f"the project has more than {MAX_LISTED} files in the sandbox by now")
     # No name is empty, so the first empty field ends the digests; where there are none it comes first.
     head, _, tail = (b"\0" + listing).partition(b"\0\0")
     hashes: dict[str, str] = {}
     for line in filter(None, head.split(b"\0")):
         hexadecimal, _, file = line.partition(b"  ")
-        hashes[_name(file)] = hexadecimal.decode()
+        if _DIGEST.fullmatch(hexadecimal):
+            hashes[_name(file)] = hexadecimal.decode()
     found: Tree = {}
     fields = tail.split(b"\0")
     for about, name, target in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
         path = _name(name)
         if {"", ".", ".."} & set(path.split("/")):
-            raise SandboxError(f"{FORGED}: it names {printable(path)!r}")
+            raise SandboxAnswerError(f"{FORGED}: it names {printable(path)!r}")
         if ignored(path):
             continue
-        try:
-            kind, mode, size = about.split(b" ")
-            link = kind == b"l"
-            digest = hashlib.sha256(target).hexdigest() if link else hashes.get(path, "")
-            found[path] = Entry(digest, int(size), not link and bool(int(mode, 8) & 0o100), link)
-        except ValueError:
-            raise SandboxError(f"{FORGED}: it says {about[:60]!r} of {printable(path)!r}") from None
+        if not (said := _FILE.fullmatch(about)):
+            raise SandboxAnswerError(f"{FORGED}: it says {about[:60]!r} of {printable(path)!r}")
+        link = said[1] == b"l"
+        digest = hashlib.sha256(target).hexdigest() if link else hashes.get(path, "")
+        found[path] = Entry(digest, int(said[3]), not link and bool(int(said[2], 8) & 0o100), link)
     return found
 
 
@@ -111,17 +122,60 @@ def differing(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> list[s
 
 def matches(path: str, patterns: Iterable[str]) -> bool:
     """Whether a path matches one of the globs: `**/` is any folders or none, `*` stays within a name."""
-    return any(_match(path.split("/"), pattern.split("/")) for pattern in patterns)
+    return _Globs.of(tuple(patterns)).match(path.split("/"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Globs:
+    """Globs, those of the usual kinds put together: a step may have touched every file of a project."""
+
+    names: re.Pattern[str]
+    """Of `**/name`: a file of this name, in whatever folder."""
+    folders: frozenset[str]
+    """Of `**/folder/**`: all that is in a folder of this name."""
+    others: tuple[list[str], ...]
+
+    @classmethod
+    @functools.lru_cache(maxsize=64)
+    def of(cls, patterns: tuple[str, ...]) -> "_Globs":
+        names, folders, others = [], set(), []
+        for parts in (pattern.split("/") for pattern in patterns):
+            if len(parts) == 2 and parts[0] == "**" != parts[1]:
+                names.append(fnmatch.translate(parts[1]))
+            elif len(parts) == 3 and (parts[0], parts[2]) == ("**", "**") and not set("*?[") & set(parts[1]):
+                folders.add(parts[1])
+            else:
+                others.append(parts)
+        # No name is matched where there is no glob for one.
+        return cls(re.compile("|".join(names) or "(?!)"), frozenset(folders), tuple(others))
+
+    def match(self, parts: list[str]) -> bool:
+        if self.names.match(parts[-1]) or not self.folders.isdisjoint(parts[:-1]):
+            return True
+        return any(_match(parts, pattern) for pattern in self.others)
 
 
 def _match(parts: list[str], pattern: list[str]) -> bool:
-    if not pattern:
-        return not parts
-    if pattern[0] == "**":
-        if len(pattern) == 1:
-            return bool(parts)
-        return any(_match(parts[start:], pattern[1:]) for start in range(len(parts)))
-    return bool(parts) and fnmatch.fnmatchcase(parts[0], pattern[0]) and _match(parts[1:], pattern[1:])
+    """Whether the parts match; after each part it is known how much of the pattern may be behind it.
+
+    Tried one by one, the ways to share parts out among several `**` would be too many to try.
+    """
+    last = len(pattern) - 1
+    reached = {0}
+    for part in parts:
+        # A `**` in the middle may stand for no part; the last one stands for one at least.
+        for at in sorted(reached):
+            while at < last and pattern[at] == "**":
+                at += 1
+                reached.add(at)
+        reached = {
+            after
+            for at in reached
+            if at <= last
+            for after in ((at, at + 1) if pattern[at] == "**" else (at + 1,))
+            if pattern[at] == "**" or fnmatch.fnmatchcase(part, pattern[at])
+        }
+    return last + 1 in reached
 
 
 def printable(path: str) -> str:

@@ -3,18 +3,30 @@
 Commands name both relative to each other: without isolation a local sandbox's home lies elsewhere on disk.
 """
 
+import asyncio
 import hashlib
 import io
 import json
 import posixpath
+import re
 import shlex
-import tarfile
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from typing import BinaryIO
 
-from agent.errors import SandboxError
+from agent.bounded import parsed_json
+from agent.errors import SandboxAnswerError, SandboxError
+from agent.repair.archive import MAX_ARCHIVE_BYTES, members
 from agent.repair.junit import MAX_BYTES as JUNIT_MAX_BYTES
-from agent.repair.tree import CACHES, IGNORED_FOLDERS, Tree, listing_command, parsed, printable
+from agent.repair.tree import (
+    CACHES,
+    IGNORED_FOLDERS,
+    MAX_LISTING_BYTES,
+    Tree,
+    listing_command,
+    parsed,
+    printable,
+)
 from agent.sandbox.provider import Box, CommandResult
 from agent.tools.paths import HOME
 
@@ -27,6 +39,10 @@ ARCHIVE = f"{META}/archive"
 MAX_READ_BYTES = 20_000_000
 MAX_NAMES_BYTES = 1_000_000
 """Of a list of what was left behind."""
+MAX_MARKER_BYTES = 100_000
+MAX_DONE = 100_000
+MAX_OUTSIDE = 5_000
+MAX_OUTSIDE_BYTES = 4_000_000
 _WORK_S = 120
 _UNPACK_S = 300
 
@@ -110,7 +126,11 @@ class Workspace:
     async def snapshot(self) -> Tree:
         """Return the project's files as they are now."""
         await self._sh(listing_command("../.repair/listing"))
-        return parsed(await self._box.read_file(f"{META}/listing"))
+        return await self._listing()
+
+    async def _listing(self) -> Tree:
+        data = await self._box.read_file(f"{META}/listing", max_bytes=MAX_LISTING_BYTES)
+        return await asyncio.to_thread(parsed, data)
 
     async def put(
         self, files: Mapping[str, str], *, executable: Collection[str] = (), anew: bool = False
@@ -144,10 +164,11 @@ class Workspace:
     async def read(self, paths: Collection[str], *, folder: str = ".") -> dict[str, bytes]:
         """Return the content of files that are there, by path; links and folders are left out.
 
-        They travel as one archive, which is read in memory and never unpacked on the host.
+        They travel as one archive, which is read in memory and never unpacked on the host. A file that its
+        sandbox says is sparse comes without content.
 
         Raises:
-            SandboxError: more than 20 MB in all.
+            SandboxAnswerError: more than 20 MB in all.
         """
         if not paths:
             return {}
@@ -155,16 +176,9 @@ class Workspace:
         script = (
             "tar -C {} --null --no-recursion --ignore-failed-read -T ../.repair/paths -cf ../.repair/out.tar"
         )
-        size = await self._sh(f"{script.format(shlex.quote(folder))} 2>/dev/null; wc -c < ../.repair/out.tar")
-        if int(size) > MAX_READ_BYTES:
-            raise SandboxError(f"the files to read have {size.strip()} bytes; the limit is 20 MB")
-        data = await self._box.read_file(f"{META}/out.tar")
-        with tarfile.open(fileobj=io.BytesIO(data), errors="surrogateescape", encoding="utf-8") as tar:
-            return {
-                posixpath.normpath(member.name): content.read()
-                for member in tar
-                if member.isfile() and (content := tar.extractfile(member)) is not None
-            }
+        await self._sh(f"{script.format(shlex.quote(folder))} 2>/dev/null; true")
+        data = await self._box.read_file(f"{META}/out.tar", max_bytes=MAX_READ_BYTES)
+        return await asyncio.to_thread(_contents, data, frozenset(paths))
 
     async def _listed(self, paths: Iterable[str]) -> None:
         data = b"".join(path.encode("utf-8", "surrogateescape") + b"\0" for path in paths)
@@ -173,26 +187,38 @@ class Workspace:
     async def marker(self) -> Marker:
         """Return what the sandbox says of itself; an empty marker where it says nothing sensible."""
         try:
-            found = json.loads(await self._box.read_file(f"{META}/marker"))
-            return Marker(str(found["token"]), int(found["done"]), str(found["task"]), str(found["report"]))
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            found = parsed_json(await self._box.read_file(f"{META}/marker", max_bytes=MAX_MARKER_BYTES))
+        except (OSError, ValueError, SandboxAnswerError):
             return Marker()
+        match found:
+            case {"token": str(token), "done": int(done), "task": str(task), "report": str(report)}:
+                return Marker(token, done, task, report) if 0 <= done < MAX_DONE else Marker()
+        return Marker()
 
     async def mark(self, marker: Marker) -> None:
         """Note how far the work has come."""
         await self._box.write_files({f"{META}/marker": json.dumps(asdict(marker)).encode()})
 
     async def clock(self) -> str:
-        """Return the sandbox's time, in seconds of the epoch."""
-        return (await self._sh("date +%s.%N")).strip()
+        """Return the sandbox's time, in seconds of the epoch.
+
+        Raises:
+            SandboxAnswerError: it says something else.
+        """
+        said = (await self._sh("date +%s.%N")).strip()
+        if not re.fullmatch(r"[0-9]{1,12}\.[0-9]{1,9}", said):
+            raise SandboxAnswerError("the sandbox does not tell the time: its `date` is not the system's")
+        return said
 
     async def outside(self, since: str) -> list[str]:
         """Return the files in the home folder, but not in the project, that were written since a `clock`."""
         left = " -o ".join(f"-path './{name}'" for name in ("project", *_UNWATCHED))
         await self._sh(
-            rf"cd .. && find . \( {left} \) -prune -o -type f -newerct @{since} -print0 > .repair/outside"
+            rf"cd .. && find . \( {left} \) -prune -o -type f -newerct @{since} -print0"
+            rf" | head -z -n {MAX_OUTSIDE} > .repair/outside"
         )
-        found = (await self._box.read_file(f"{META}/outside")).split(b"\0")
+        data = await self._box.read_file(f"{META}/outside", max_bytes=MAX_OUTSIDE_BYTES)
+        found = data.split(b"\0", MAX_OUTSIDE)[:MAX_OUTSIDE]
         return sorted(printable(name.decode("utf-8", "surrogateescape")[2:]) for name in found if name)
 
     async def left_behind(self, since: str) -> list[str]:
@@ -206,7 +232,7 @@ class Workspace:
             rf"find . -type d \( {caches} \) -prune -o \( {places} -o -name '*.pyc' \) ! -type d"
             rf" -newerct @{since} -print0 | head -c {MAX_NAMES_BYTES} > ../.repair/left"
         )
-        found = (await self._box.read_file(f"{META}/left")).split(b"\0")
+        found = (await self._box.read_file(f"{META}/left", max_bytes=MAX_NAMES_BYTES)).split(b"\0")
         names = (name.decode("utf-8", "surrogateescape").removeprefix("./") for name in found if name)
         return sorted({printable(_ignored_folder(name)) for name in names})
 
@@ -217,7 +243,7 @@ class Workspace:
         # A name that begins with a colon would be git's magic, and end the command.
         await self._listed(f"./{path}" for path in paths)
         await self._sh(_GIT_IGNORED)
-        found = (await self._box.read_file(f"{META}/ignored")).split(b"\0")
+        found = (await self._box.read_file(f"{META}/ignored", max_bytes=MAX_LISTING_BYTES)).split(b"\0")
         return sorted(name.decode("utf-8", "surrogateescape").removeprefix("./") for name in found if name)
 
     async def drop_caches(self) -> None:
@@ -229,8 +255,12 @@ class Workspace:
         size = f"$(stat -c %s ../.repair/junit.xml 2>/dev/null || echo {JUNIT_MAX_BYTES})"
         if (await self._sh(f"[[ {size} -lt {JUNIT_MAX_BYTES} ]] && echo yes || true")).strip() != "yes":
             return b""
-        report = (await self._box.read_file(f"{META}/junit.xml")).decode("utf-8", "surrogateescape")
-        return self._redact(report).encode("utf-8", "surrogateescape")
+        try:
+            data = await self._box.read_file(f"{META}/junit.xml", max_bytes=JUNIT_MAX_BYTES)
+        except (OSError, SandboxAnswerError):  # it was exchanged since it was measured
+            return b""
+        report = data.decode("utf-8", "surrogateescape")
+        return (await asyncio.to_thread(self._redact, report)).encode("utf-8", "surrogateescape")
 
     # What follows is for a project that came as an archive.
 
@@ -253,19 +283,33 @@ class Workspace:
         Raises:
             FileNotFoundError: there is none, or another one.
         """
-        data = await self._box.read_file(ARCHIVE)
-        if hashlib.sha256(data).hexdigest() != digest:
+        data = await self._box.read_file(ARCHIVE, max_bytes=MAX_ARCHIVE_BYTES)
+        # Of what was read: the file may be another one a moment later.
+        if await asyncio.to_thread(_sha256, data) != digest:
             raise FileNotFoundError("another archive")
         return data
+
+    async def check_archive(self, digest: str) -> None:
+        """Check that the uploaded archive is the one with this SHA-256, without taking it out.
+
+        Raises:
+            FileNotFoundError: there is none, or another one.
+        """
+        if await self._box.sha256_of(ARCHIVE, max_bytes=MAX_ARCHIVE_BYTES) != digest:
+            raise FileNotFoundError("another archive")
 
     async def put_archive(self, data: bytes) -> None:
         """Write an archive to be unpacked later."""
         await self._box.write_files({ARCHIVE: data})
 
+    async def upload_archive(self, source: BinaryIO) -> None:
+        """Write an archive to be unpacked later, from a file of the host's."""
+        await self._box.upload(ARCHIVE, source)
+
     async def kept_tree(self) -> Tree:
         """Return the files of the kept copy."""
         await self._sh(f"cd ../.repair/baseline && {listing_command('../listing')}")
-        return parsed(await self._box.read_file(f"{META}/listing"))
+        return await self._listing()
 
     async def keep_baseline(self, listing: bytes) -> None:
         """Write down what the project held at first."""
@@ -274,7 +318,7 @@ class Workspace:
     async def baseline(self) -> bytes:
         """Return what `keep_baseline` wrote; empty where it is gone."""
         try:
-            return await self._box.read_file(f"{META}/baseline.json")
+            return await self._box.read_file(f"{META}/baseline.json", max_bytes=MAX_LISTING_BYTES)
         except FileNotFoundError:
             return b""
 
@@ -283,6 +327,20 @@ class Workspace:
         if paths:
             await self.remove(paths)
             await self._sh("tar -C ../.repair/baseline --null -T ../.repair/paths -cf - | tar -xpf -")
+
+
+def _contents(data: bytes, wanted: Collection[str]) -> dict[str, bytes]:
+    """Return the wanted files of a tar that the sandbox made, whatever else it holds."""
+    found: dict[str, bytes] = {}
+    try:
+        for member, content in members(io.BytesIO(data), max_bytes=MAX_READ_BYTES):
+            path = posixpath.normpath(member.name)
+            if member.isfile() and not member.issparse() and path in wanted:
+                found[path] = content
+    # Whatever tarfile stumbles over in it.
+    except Exception as exc:
+        raise SandboxAnswerError(f"the files to read did not come as a tar: {str(exc)[:200]}") from None
+    return found
 
 
 _UNPACK = """\
@@ -305,3 +363,7 @@ def _ignored_folder(path: str) -> str:
         if part in IGNORED_FOLDERS:
             return "/".join(parts[: at + 1]) + "/"
     return path
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

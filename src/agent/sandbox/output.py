@@ -5,6 +5,9 @@ from collections import deque
 
 from agent.sandbox.provider import Spooled
 
+_MAX_PIECES = 2_000
+"""Held before they are joined: a piece of one character takes 80 bytes."""
+
 
 class BoundedText:
     """Keeps the head and the tail of a text that arrives in pieces, and counts what it drops.
@@ -27,11 +30,15 @@ class BoundedText:
         room = self._half - self._head_chars
         if room > 0:
             self._head.append(piece[:room])
+            if len(self._head) > _MAX_PIECES:
+                self._head = ["".join(self._head)]
             self._head_chars += min(len(piece), room)
             piece = piece[room:]
         if not piece:
             return
         self._tail.append(piece)
+        if len(self._tail) > _MAX_PIECES:
+            self._tail = deque(["".join(self._tail)])
         self._tail_chars += len(piece)
         while self._tail_chars - len(self._tail[0]) >= self._half:
             self._tail_chars -= len(self._tail.popleft())
@@ -52,7 +59,7 @@ class Reception:
     """One stream as a sandbox's spool passes it on: head, mark, tail (see `e2b/inside/spool.py`).
 
     A program that prints the mark itself can only misstate how much it printed: where the whole is kept is
-    not read from it.
+    not read from it. One that is not written as ours are is no mark, but text.
 
     Args:
         nonce: what makes the mark one of ours.
@@ -62,7 +69,7 @@ class Reception:
 
     def __init__(self, nonce: str, path: str, max_chars: int) -> None:
         self._opening = f"\x1e{nonce} "
-        self._mark = re.compile(f"\x1e{nonce} (\\d+) (\\d+) (\\d+) ([01])\x1e")
+        self._mark = re.compile(f"\x1e{nonce} ([0-9]{{1,15}}) ([0-9]{{1,15}}) ([0-9]{{1,15}}) ([01])\x1e")
         self._path = path
         self._kept = BoundedText(max_chars)
         self._held = ""

@@ -8,7 +8,7 @@ service itself failed at is raised, as one of `agent.errors.SandboxError`.
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, BinaryIO, Literal, Protocol
 
 from agent.errors import SandboxError
 from agent.sandbox.policy import SandboxPolicy
@@ -19,6 +19,9 @@ OutputHandler = Callable[[Literal["stdout", "stderr"], str], Awaitable[None]]
 
 OUTPUT_FOLDER = "/tmp/agent-output"
 """Where sandboxes keep what was too long to pass on."""
+
+READ_BYTES = 16_000_000
+"""How much of a file a caller takes that does not say otherwise."""
 
 SHOWN_BYTES = 16_384
 """How much output a caller shows that does not say otherwise."""
@@ -250,11 +253,21 @@ class Box(Protocol):
         `run_command`.
         """
 
-    async def read_file(self, path: str) -> bytes:
-        """Return a file's bytes."""
+    async def read_file(self, path: str, *, max_bytes: int = READ_BYTES) -> bytes:
+        """Return a file's bytes.
+
+        Raises:
+            SandboxAnswerError: there are more than `max_bytes`; the rest is not read.
+        """
+
+    async def sha256_of(self, path: str, *, max_bytes: int) -> str:
+        """Return the digest of a file's bytes, which are not held; as `read_file` otherwise."""
 
     async def write_files(self, files: Mapping[str, bytes]) -> None:
         """Write files, making folders as needed."""
+
+    async def upload(self, path: str, source: BinaryIO) -> None:
+        """Write a file from where `source` stands to its end, piece by piece, making folders as needed."""
 
     async def list_files(self, path: str, *, depth: int = 1) -> list[FileEntry]:
         """Return the entries of a folder, `depth` levels down."""

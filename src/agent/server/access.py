@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Literal
 
 import httpx
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,6 +19,27 @@ from agent.settings import Settings
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Right = Literal["read", "change"]
+
+
+class ThreadId(Convertor[str]):
+    """A thread's id in a path, `{thread_id:thread}`, as the server writes it and in no other way.
+
+    The server reads an id in capitals or without hyphens as the same thread; what is kept under a thread's
+    name would not. A path with any other spelling, or with `..` in its place, is none of ours: 404.
+    """
+
+    regex = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+
+    def convert(self, value: str) -> str:
+        """Return what stands in the path."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """Return what stands in the path."""
+        return value
+
+
+register_url_convertor("thread", ThreadId())
 
 _NOT_PASSED_ON = frozenset(
     {"host", "connection", "content-length", "content-type", "transfer-encoding", "origin"}
@@ -57,6 +79,7 @@ def signed(purpose: Purpose, settings: Settings) -> Callable[[Endpoint], Endpoin
 def for_thread(right: Right) -> Callable[[Endpoint], Endpoint]:
     """Let only those call the endpoint who may read, or change, the thread that the path names.
 
+    The route names the thread as `{thread_id:thread}`: the id that is asked about is the one that is used.
     The server itself is asked, with the caller's own headers: its authentication says who calls, its rules
     whose thread it is. Without authentication, as in development, everybody may.
     """

@@ -11,7 +11,8 @@ from starlette.routing import BaseRoute, Route
 from agent.errors import SandboxError
 from agent.sandbox.manager import SandboxManager
 from agent.server.access import for_thread
-from agent.server.intake import Intake, body_of, own_threads
+from agent.server.bodies import Bodies
+from agent.server.intake import Intake, own_threads
 from agent.tools.paths import HOME
 
 GRAPH = "agent"
@@ -19,7 +20,9 @@ MAX_FILE_BYTES = 50_000_000
 _LAST_NODE = "SandboxMiddleware.after_agent"
 
 
-def file_routes(manager: SandboxManager, threads: Callable[[], Any] = own_threads) -> list[BaseRoute]:
+def file_routes(
+    manager: SandboxManager, threads: Callable[[], Any] = own_threads, bodies: Bodies | None = None
+) -> list[BaseRoute]:
     """Return `PUT /files/{thread_id}/{name}`, for whoever may change the thread.
 
     The body is the file; the answer is `{"path", "size_bytes"}`. The thread's sandbox is made if there is
@@ -28,7 +31,9 @@ def file_routes(manager: SandboxManager, threads: Callable[[], Any] = own_thread
     Args:
         manager: where the thread's sandbox comes from.
         threads: called in a request; default the server's own threads.
+        bodies: the uploads that are under way in the app; default those of these routes alone.
     """
+    bodies = bodies or Bodies()
     intake = Intake(manager, GRAPH, _LAST_NODE, threads)
 
     @for_thread("change")
@@ -38,13 +43,14 @@ def file_routes(manager: SandboxManager, threads: Callable[[], Any] = own_thread
         if name in {"", ".", ".."} or "/" in name or "\0" in name or len(name.encode()) > 255:
             raise HTTPException(422, f"{name!r} cannot be the name of a file")
         known = await intake.free(thread_id)
-        path, data = f"{HOME}/{name}", await body_of(request, MAX_FILE_BYTES)
-        try:
-            await intake.put(
-                thread_id, known.get("sandbox_id", ""), lambda box: box.write_files({path: data})
-            )
-        except SandboxError as exc:
-            raise HTTPException(502, f"the file could not be put into a sandbox: {exc}") from exc
-        return JSONResponse({"path": path, "size_bytes": len(data)})
+        path = f"{HOME}/{name}"
+        async with bodies.taken(request, MAX_FILE_BYTES) as body:
+            try:
+                await intake.put(
+                    thread_id, known.get("sandbox_id", ""), lambda box: box.upload(path, body.file)
+                )
+            except SandboxError as exc:
+                raise HTTPException(502, f"the file could not be put into a sandbox: {exc}") from exc
+        return JSONResponse({"path": path, "size_bytes": body.size_bytes})
 
-    return [Route("/files/{thread_id}/{name}", put, methods=["PUT"])]
+    return [Route("/files/{thread_id:thread}/{name}", put, methods=["PUT"])]

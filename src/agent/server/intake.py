@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 from langgraph_sdk import get_client
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 
 from agent.sandbox.live import box
 from agent.sandbox.manager import SandboxManager
@@ -99,17 +98,3 @@ class Intake:
             ours = acquired.how in {"created", "replaced"}
             ending = policy if told or not ours else policy.model_copy(update={"keep": "run"})
             await self.manager.release(owner, acquired.sandbox_id, ending)
-
-
-async def body_of(request: Request, max_bytes: int) -> bytes:
-    """Return a request's body.
-
-    Raises:
-        HTTPException: it is larger; not more than that is read.
-    """
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > max_bytes:
-            raise HTTPException(413, f"at most {max_bytes} bytes can be uploaded")
-    return bytes(body)

@@ -1,7 +1,6 @@
 """Taking in a project as an archive: it goes into the thread's sandbox, never into state."""
 
 import asyncio
-import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,8 @@ from agent.repair.lasting import NAME
 from agent.repair.workspace import Workspace
 from agent.sandbox.manager import SandboxManager
 from agent.server.access import for_thread, signed
-from agent.server.intake import Intake, body_of, own_threads
+from agent.server.bodies import Bodies
+from agent.server.intake import Intake, own_threads
 from agent.server.signing import signer
 from agent.settings import Settings
 
@@ -24,7 +24,10 @@ ADDRESS_NAME = "project"
 
 
 def upload_routes(
-    settings: Settings, manager: SandboxManager, threads: Callable[[], Any] = own_threads
+    settings: Settings,
+    manager: SandboxManager,
+    threads: Callable[[], Any] = own_threads,
+    bodies: Bodies | None = None,
 ) -> list[BaseRoute]:
     """Return `POST /uploads/{thread_id}` and `PUT /uploads/{thread_id}/{name}` (signed).
 
@@ -35,7 +38,9 @@ def upload_routes(
         settings: the key and how long addresses hold.
         manager: where the thread's sandbox comes from.
         threads: called in a request; default the server's own threads.
+        bodies: the uploads that are under way in the app; default those of these routes alone.
     """
+    bodies = bodies or Bodies()
     intake = Intake(manager, NAME, "summarize", threads)
 
     @for_thread("change")
@@ -52,24 +57,25 @@ def upload_routes(
         """Take an archive in."""
         thread_id = request.path_params["thread_id"]
         known = await intake.free(thread_id)
-        data = await body_of(request, MAX_ARCHIVE_BYTES)
-        try:
-            files = await asyncio.to_thread(check_archive, data)
-        except InputError as exc:
-            raise HTTPException(422, str(exc)) from exc
-        kept = {"sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data)}
-        try:
-            await intake.put(
-                thread_id,
-                known.get("sandbox_id", ""),
-                lambda box: Workspace(box).put_archive(data),
-                {"project": {}, "archive": kept},
-            )
-        except SandboxError as exc:
-            raise HTTPException(502, f"the archive could not be put into a sandbox: {exc}") from exc
+        async with bodies.taken(request, MAX_ARCHIVE_BYTES) as body:
+            try:
+                files = await asyncio.to_thread(check_archive, body.file)
+            except InputError as exc:
+                raise HTTPException(422, str(exc)) from exc
+            await asyncio.to_thread(body.file.seek, 0)
+            kept = {"sha256": body.sha256, "size_bytes": body.size_bytes}
+            try:
+                await intake.put(
+                    thread_id,
+                    known.get("sandbox_id", ""),
+                    lambda box: Workspace(box).upload_archive(body.file),
+                    {"project": {}, "archive": kept},
+                )
+            except SandboxError as exc:
+                raise HTTPException(502, f"the archive could not be put into a sandbox: {exc}") from exc
         return JSONResponse(kept | {"files": files})
 
     return [
-        Route("/uploads/{thread_id}", address, methods=["POST"]),
-        Route("/uploads/{thread_id}/{name}", archive, methods=["PUT"]),
+        Route("/uploads/{thread_id:thread}", address, methods=["POST"]),
+        Route("/uploads/{thread_id:thread}/{name}", archive, methods=["PUT"]),
     ]

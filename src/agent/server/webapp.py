@@ -8,6 +8,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from agent.artifacts.routes import artifact_routes
+from agent.server.bodies import Bodies
 from agent.server.cross_site import CrossSiteGuard, CrossSiteRule, signed_routes
 from agent.server.deployment import deployment_routes
 from agent.server.files import file_routes
@@ -17,11 +18,12 @@ from agent.wiring import sandbox_manager
 
 _settings = Settings.from_env()
 _manager = sandbox_manager(_settings)
+_bodies = Bodies()
 _routes = [
     *artifact_routes(_settings),
     *deployment_routes(_settings),
-    *file_routes(_manager),
-    *upload_routes(_settings, _manager),
+    *file_routes(_manager, bodies=_bodies),
+    *upload_routes(_settings, _manager, bodies=_bodies),
 ]
 
 app = Starlette(

@@ -17,7 +17,7 @@ from agent.tools.limits import Limits
 from agent.tools.making import sandbox_tool
 from agent.tools.paths import HOME, confined, shown
 
-MAX_ENTRIES = 2_000
+MAX_ENTRIES = 2_000  # no more are taken from an answer (sandbox/e2b/answers.py)
 """Of a listing or a search, before the budget in bytes."""
 FRAME_BYTES = 512
 """Kept of the budget for what stands around a file's text."""

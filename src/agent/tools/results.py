@@ -5,15 +5,20 @@ the platform failed at starts with `error:`. No text can close its own tag: wher
 the tag is given a number that makes it another.
 """
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agent.sandbox.output import BoundedText
 from agent.sandbox.provider import BackgroundResult, CodeResult, CommandResult, RichResult, Spooled
 from agent.tools.budget import clipped, shares, size
 from agent.tools.terminal import plain
 
 _LINES_OF_TRACEBACK = 24
+_LOOKED_AT = 524_288
+"""Characters of one text, before colours and progress bars are taken out."""
+_MAX_TAGS = 100
 _LONG_S = 1.0
 """From here on the time a call took is worth telling."""
 
@@ -47,16 +52,18 @@ def block(tag: str, text: str, max_bytes: int, attributes: str = "") -> str:
 
 def _unforgeable(tag: str, body: str) -> str:
     """Return the tag, or one made from it whose end the body does not hold."""
-    name, number = tag, 1
-    while f"</{name}" in body:
-        number += 1
+    name = tag
+    for number in range(2, _MAX_TAGS):
+        if f"</{name}" not in body:
+            return name
         name = f"{tag}-{number}"
-    return name
+    # Whoever guesses so many is at it on purpose.
+    return f"{tag}-{secrets.token_hex(8)}"
 
 
 def blocks(parts: Sequence[Part], max_bytes: int) -> list[str]:
     """Return the parts between tags, within one budget, each cut one followed by where the whole is."""
-    texts = [plain(part.text) for part in parts]
+    texts = [plain(_within(part.text, max(_LOOKED_AT, 4 * max_bytes))) for part in parts]
     frames = [2 * len(part.tag) + len(part.attributes) + 14 + len(_whereabouts(part)) for part in parts]
     rooms = shares([size(text) for text in texts], max(max_bytes - sum(frames), 0))
     said = []
@@ -67,6 +74,15 @@ def blocks(parts: Sequence[Part], max_bytes: int) -> list[str]:
         if cut or (part.spooled and part.spooled.goes_on):
             said.append(_whereabouts(part))
     return said
+
+
+def _within(text: str, max_chars: int) -> str:
+    """Return head and tail of a text that is far longer than is shown: each character is looked at."""
+    if len(text) <= max_chars:
+        return text
+    kept = BoundedText(max_chars)
+    kept.add(text)
+    return kept.text()
 
 
 def _whereabouts(part: Part) -> str:

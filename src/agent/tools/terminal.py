@@ -8,7 +8,7 @@ _ESCAPES = re.compile(
     r"|[ -/]*[0-~])"  # all other escapes
 )
 _CONTROLS = re.compile(r"[\x00-\x07\x0b\x0c\x0e-\x1f\x7f]")
-_BACKSPACE = re.compile(r"[^\b\n]\x08")
+_BACKSPACES = re.compile(r"\x08+|[^\x08]+")
 
 
 def plain(text: str) -> str:
@@ -19,15 +19,26 @@ def plain(text: str) -> str:
     """
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
-    while "\b" in text:
-        # Each round takes away one character before each run of backspaces.
-        text, count = _BACKSPACE.subn("", text)
-        if not count:
-            text = text.replace("\b", "")
+    if "\b" in text:
+        text = _erased(text)
     text = _CONTROLS.sub("", text)
     if "\r" in text:
         text = "\n".join(_last_state(line) for line in text.split("\n"))
     return text
+
+
+def _erased(text: str) -> str:
+    """Return the text without its backspaces, and without what each takes away: a character of its line."""
+    kept: list[str] = []
+    for piece in _BACKSPACES.findall(text):
+        if piece[0] != "\b":
+            kept.extend(piece)
+            continue
+        for _ in piece:
+            if not kept or kept[-1] == "\n":
+                break
+            kept.pop()
+    return "".join(kept)
 
 
 def _last_state(line: str) -> str:

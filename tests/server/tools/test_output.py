@@ -161,3 +161,47 @@ async def test_a_template_without_python_is_bounded_on_arrival(box: E2BBox) -> N
     assert result.stdout.startswith("1\n2\n")
     assert result.stdout.endswith("2000000\n")
     assert len(result.stdout) < 600_000
+
+
+@pytest.mark.parametrize(
+    "mark",
+    ["9" * 5000 + " 0 0 0", "-1 0 0 0", "NaN 1 1 1", "1 2", "[[[[ 1 1 1", ""],
+    ids=["digits", "negative", "not a number", "fields missing", "deep", "empty"],
+)
+async def test_a_forged_mark_costs_no_result(box: E2BBox, mark: str) -> None:
+    """A command reads the nonce of its relay, and prints a mark of its own: exit code and output stand."""
+    forged = (
+        "nonce=$(tr '\\0' '\\n' < /proc/$PPID/cmdline | grep -xE '[0-9a-f]{16}' | head -1); "
+        f"printf 'head\\x1e%s %s\\x1etail\\n' \"$nonce\" '{mark}'; seq 20000; exit 3"
+    )
+    result = await box.run_command(forged, timeout_s=60)
+    assert result.exit_code == 3
+    assert "head" in result.stdout
+    assert result.stdout.endswith("20000\n")
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        '{"started": 1e999, "exit_code": 0}',
+        '{"started": NaN, "ended": "later", "exit_code": "0"}',
+        '{"exit_code": ' + "9" * 5000 + "}",
+        '{"exit_code": -7, "watcher": 99999999999999}',
+        "[]",
+        "[" * 9000,
+        "",
+        '{"stopped": 1, "exit_code": true}',
+    ],
+    ids=range(8),
+)
+async def test_a_forged_note_of_a_command_in_the_background_is_an_unknown_outcome(
+    box: E2BBox, note: str
+) -> None:
+    """The command itself can write it: what is odd in it is not known, and its output is still told."""
+    command_id = await box.start_command("echo told")
+    while (await box.poll_command(command_id, wait_s=10)).running:
+        pass
+    base = f"/tmp/agent-output/{command_id}"
+    await box.write_files({f"{base}.json": note.encode(), f"{base}.stdout.at": b"-9" * 5000})
+    result = await box.poll_command(command_id)
+    assert (result.exit_code, result.running, result.stdout) == (None, False, "told\n")

@@ -19,6 +19,7 @@ from agent.settings import Settings
 
 SETTINGS = Settings.from_env({"ARTIFACT_KEY": "the key of the test", "PUBLIC_URL": "http://server"})
 SIGNER = Signer(b"the key of the test", SETTINGS.artifact_ttl_s)
+THREAD = "019b0000-0000-7000-8000-000000000001"
 PNG = b"\x89PNG\r\n\x1a\n and so on"
 
 
@@ -90,9 +91,9 @@ async def test_whoever_may_read_the_thread_gets_fresh_addresses(
     browser: httpx.AsyncClient, shelf: Shelf
 ) -> None:
     """The list is for those whom the server lets read the thread, and its addresses work."""
-    await shelf.keep(PNG, "image/png", "a chart")
-    assert (await browser.get("/artifacts/thread-1")).status_code == 403
-    listed = (await browser.get("/artifacts/thread-1", headers={"Authorization": "Bearer ada"})).json()
+    await Shelf(shelf.store, THREAD).keep(PNG, "image/png", "a chart")
+    assert (await browser.get(f"/artifacts/{THREAD}")).status_code == 403
+    listed = (await browser.get(f"/artifacts/{THREAD}", headers={"Authorization": "Bearer ada"})).json()
     assert [(one["title"], one["size_bytes"]) for one in listed] == [("a chart", len(PNG))]
     assert (await browser.get(listed[0]["url"])).content == PNG
 

@@ -13,6 +13,9 @@ from agent.server import files
 from agent.server.files import file_routes
 
 ADA = {"Authorization": "Bearer ada"}
+THREAD = "019b0000-0000-7000-8000-000000000001"
+FILE = f"/files/{THREAD}/a.csv"
+OTHER = "019b0000-0000-7000-8000-000000000002"
 
 
 class Threads:
@@ -24,8 +27,8 @@ class Threads:
         self.interrupts = interrupts
 
     async def get(self, thread_id: str) -> dict[str, Any]:
-        """Return the thread; there is only `t`."""
-        if thread_id != "t":
+        """Return the thread; there is only one."""
+        if thread_id != THREAD:
             request = httpx.Request("GET", "http://server")
             raise httpx.HTTPStatusError("no", request=request, response=httpx.Response(404, request=request))
         return {"status": self.status, "metadata": {"graph_id": self.graph} if self.graph else {}}
@@ -52,15 +55,20 @@ async def put(threads: Threads, path: str, body: bytes = b"x", **headers: str) -
 @pytest.mark.parametrize(
     ("threads", "path", "code", "words"),
     [
-        (Threads(), "/files/other/a.csv", 404, "no such thread"),
-        (Threads("busy"), "/files/t/a.csv", 409, "busy"),
-        (Threads("interrupted", interrupts=[{"id": "i"}]), "/files/t/a.csv", 409, "waits for an answer"),
-        (Threads("error", interrupts=[{"id": "i"}]), "/files/t/a.csv", 409, "waits for an answer"),
-        (Threads(graph="plan_execute"), "/files/t/a.csv", 409, "plan_execute"),
-        (Threads(), "/files/t/..%2Fa.csv", 404, ""),
-        (Threads(), "/files/t/%2E%2E", 422, "name of a file"),
-        (Threads(), "/files/t/a%00b", 422, "name of a file"),
-        (Threads(), f"/files/t/{'a' * 256}", 422, "name of a file"),
+        (Threads(), f"/files/{OTHER}/a.csv", 404, "no such thread"),
+        (Threads("busy"), FILE, 409, "busy"),
+        (
+            Threads("interrupted", interrupts=[{"id": "i"}]),
+            FILE,
+            409,
+            "waits for an answer",
+        ),
+        (Threads("error", interrupts=[{"id": "i"}]), FILE, 409, "waits for an answer"),
+        (Threads(graph="plan_execute"), FILE, 409, "plan_execute"),
+        (Threads(), f"/files/{THREAD}/..%2Fa.csv", 404, ""),
+        (Threads(), f"/files/{THREAD}/%2E%2E", 422, "name of a file"),
+        (Threads(), f"/files/{THREAD}/a%00b", 422, "name of a file"),
+        (Threads(), f"/files/{THREAD}/{'a' * 256}", 422, "name of a file"),
     ],
 )
 async def test_file_is_refused_with_the_reason(threads: Threads, path: str, code: int, words: str) -> None:
@@ -71,11 +79,11 @@ async def test_file_is_refused_with_the_reason(threads: Threads, path: str, code
 
 async def test_file_of_somebody_else_is_refused() -> None:
     """Who may not change the thread may not put files into its sandbox."""
-    assert (await put(Threads(), "/files/t/a.csv", authorization="Bearer eve")).status_code == 403
+    assert (await put(Threads(), FILE, authorization="Bearer eve")).status_code == 403
 
 
 async def test_file_that_is_too_large_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """413, with the limit."""
     monkeypatch.setattr(files, "MAX_FILE_BYTES", 10)
-    answer = await put(Threads(), "/files/t/a.csv", b"x" * 11)
+    answer = await put(Threads(), FILE, b"x" * 11)
     assert (answer.status_code, "at most 10 bytes" in answer.text) == (413, True)

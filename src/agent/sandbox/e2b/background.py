@@ -3,9 +3,10 @@
 import re
 import secrets
 from collections.abc import Mapping
+from typing import Any
 
-from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
-
+from agent.sandbox.e2b.answers import POLLED, STARTED
+from agent.sandbox.e2b.bounds import BoundedSandbox
 from agent.sandbox.e2b.calls import call
 from agent.sandbox.e2b.endings import TAG
 from agent.sandbox.e2b.inside import BACKGROUND, END_TREE
@@ -15,7 +16,7 @@ from agent.sandbox.provider import OUTPUT_FOLDER, BackgroundResult, Spooled
 _LIMIT_S = 30
 
 
-async def start(sandbox: AsyncSandbox, command: str, cwd: str | None, variables: Mapping[str, str]) -> str:
+async def start(sandbox: BoundedSandbox, command: str, cwd: str | None, variables: Mapping[str, str]) -> str:
     """Start a command and return its id, which is also the mark that its processes carry."""
     command_id = secrets.token_hex(4)
     await call(
@@ -23,6 +24,7 @@ async def start(sandbox: AsyncSandbox, command: str, cwd: str | None, variables:
         BACKGROUND,
         "start",
         timeout_s=_LIMIT_S,
+        shape=STARTED,
         variables={**variables, TAG: command_id},
         cwd=cwd,
         base=f"{OUTPUT_FOLDER}/{command_id}",
@@ -32,7 +34,7 @@ async def start(sandbox: AsyncSandbox, command: str, cwd: str | None, variables:
 
 
 async def poll(
-    sandbox: AsyncSandbox, command_id: str, wait_s: float, shown_bytes: int, *, stop: bool = False
+    sandbox: BoundedSandbox, command_id: str, wait_s: float, shown_bytes: int, *, stop: bool = False
 ) -> BackgroundResult:
     """Return what the command printed since the last time, and how it is doing."""
     if not re.fullmatch("[0-9a-f]{8}", command_id):
@@ -44,6 +46,7 @@ async def poll(
             BACKGROUND,
             "poll",
             timeout_s=wait_s + _LIMIT_S,
+            shape=POLLED,
             before=f"tag={TAG}={command_id} leader=none patience=0\n{END_TREE}" if stop else "",
             base=streams.base,
             nonce=streams.nonce,
@@ -56,8 +59,9 @@ async def poll(
     await streams.stdout(said["stdout"])
     await streams.stderr(said["stderr"])
     stdout, stderr, _ = streams.end()
+    printed: Mapping[str, Any] = said["bytes"]
     spooled = {
-        name: Spooled(f"{streams.base}.{name}", said["bytes"][name], said["bytes"][name])
+        name: Spooled(f"{streams.base}.{name}", printed[name], printed[name])
         for name, text in (("stdout", stdout), ("stderr", stderr))
         if text
     }
@@ -73,6 +77,6 @@ async def poll(
     )
 
 
-async def stop(sandbox: AsyncSandbox, command_id: str, shown_bytes: int) -> BackgroundResult:
+async def stop(sandbox: BoundedSandbox, command_id: str, shown_bytes: int) -> BackgroundResult:
     """End the command with all it started, and return its last words."""
     return await poll(sandbox, command_id, 0, shown_bytes, stop=True)

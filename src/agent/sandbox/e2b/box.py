@@ -1,16 +1,22 @@
 """Work inside one E2B sandbox."""
 
+import asyncio
 import functools
+import hashlib
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, BinaryIO, Concatenate, ParamSpec, TypeVar
 
-from e2b.sandbox.filesystem.filesystem import FileType
+from e2b.sandbox.filesystem.filesystem import FileType, WriteEntry
 from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 
-from agent.errors import SandboxGoneError
+from agent.bounded import TooLargeError, collected
+from agent.errors import SandboxAnswerError, SandboxGoneError
 from agent.sandbox.e2b import background
+from agent.sandbox.e2b.answers import FILES as FILE_ANSWERS
+from agent.sandbox.e2b.bounds import BoundedSandbox
 from agent.sandbox.e2b.calls import call
 from agent.sandbox.e2b.cells import Cell, Kernel
 from agent.sandbox.e2b.commands import Command
@@ -19,6 +25,7 @@ from agent.sandbox.e2b.inside import FILES
 from agent.sandbox.lease import Lease
 from agent.sandbox.policy import SandboxPolicy
 from agent.sandbox.provider import (
+    READ_BYTES,
     SHOWN_BYTES,
     BackgroundResult,
     CodeResult,
@@ -31,6 +38,10 @@ from agent.sandbox.turns import Turns
 FILES_LIMIT_S = 60
 """Of one operation on files: a search through a large folder takes its time."""
 
+
+_WRITTEN_AT_ONCE = 250
+"""Files in one request: its answer tells of each, and is bounded."""
+_UPLOAD_LIMIT_S = 300
 
 _ODD = re.compile(r'["\\\x00-\x1f\x7f]')
 """Characters that a multipart form cannot carry in a file's name."""
@@ -118,7 +129,7 @@ class E2BBox:
         await self._cover(timeout_s)
         variables = {**await self._environment(), **(envs or {})}
         return await Command(
-            self._sandbox,
+            self._kept.bounded,
             command,
             timeout_s=timeout_s,
             cwd=cwd,
@@ -141,7 +152,7 @@ class E2BBox:
         """Start a command in the background."""
         await self._cover(0)
         return await background.start(
-            self._sandbox, command, cwd, {**await self._environment(), **(envs or {})}
+            self._kept.bounded, command, cwd, {**await self._environment(), **(envs or {})}
         )
 
     @_noticing_death
@@ -150,19 +161,23 @@ class E2BBox:
     ) -> BackgroundResult:
         """Return how a command in the background is doing."""
         await self._cover(wait_s)
-        return await background.poll(self._sandbox, command_id, wait_s, shown_bytes)
+        return await background.poll(self._kept.bounded, command_id, wait_s, shown_bytes)
 
     @_noticing_death
     async def stop_command(self, command_id: str, *, shown_bytes: int = SHOWN_BYTES) -> BackgroundResult:
         """End a command in the background."""
         await self._cover(0)
-        return await background.stop(self._sandbox, command_id, shown_bytes)
+        return await background.stop(self._kept.bounded, command_id, shown_bytes)
 
     @_noticing_death
     async def work_on_files(self, /, operation: str, **request: Any) -> dict[str, Any]:
         """Do an operation on files in the sandbox, in one request."""
         await self._cover(FILES_LIMIT_S)
-        return await call(self._sandbox, FILES, operation, timeout_s=FILES_LIMIT_S, **request)
+        shape = FILE_ANSWERS[operation]
+        answer: dict[str, Any] = await call(
+            self._kept.bounded, FILES, operation, timeout_s=FILES_LIMIT_S, shape=shape, **request
+        )
+        return answer
 
     @_noticing_death
     async def run_code(
@@ -178,7 +193,7 @@ class E2BBox:
         await self._cover(timeout_s)
         variables = {**await self._environment(), **(envs or {})}
         return await Cell(
-            self._sandbox,
+            self._kept.bounded,
             self._kept.kernel,
             code,
             timeout_s=timeout_s,
@@ -188,31 +203,65 @@ class E2BBox:
         ).run()
 
     @_noticing_death
-    async def read_file(self, path: str) -> bytes:
-        """Return a file's bytes."""
+    async def read_file(self, path: str, *, max_bytes: int = READ_BYTES) -> bytes:
+        """Return a file's bytes, if they are no more."""
+        async with self._read(path) as chunks:
+            try:
+                return await collected(chunks, max_bytes)
+            except TooLargeError as exc:
+                raise SandboxAnswerError(f"{path} has more than {max_bytes} bytes, and is not read") from exc
+
+    @_noticing_death
+    async def sha256_of(self, path: str, *, max_bytes: int) -> str:
+        """Return the digest of a file's bytes, which are not kept."""
+        digest, room = hashlib.sha256(), max_bytes
+        async with self._read(path) as chunks:
+            async for chunk in chunks:
+                digest.update(chunk)
+                room -= len(chunk)
+                if room < 0:
+                    raise SandboxAnswerError(f"{path} has more than {max_bytes} bytes, and is not read")
+        return digest.hexdigest()
+
+    @asynccontextmanager
+    async def _read(self, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a file to be read piece by piece; the connection is closed at the end of this, in any case."""
         await self._cover(0)
+        files = self._kept.bounded.files
+        limit_s = self._sandbox.connection_config.request_timeout
         with translated_files(path, IsADirectoryError):
-            return bytes(await self._sandbox.files.read(path, format="bytes"))
+            async with await files.read(path, format="stream", request_timeout=limit_s) as chunks:
+                yield chunks
 
     @_noticing_death
     async def write_files(self, files: Mapping[str, bytes]) -> None:
-        """Write files in one request, making folders as needed; odd names cost a request each."""
+        """Write files, many in one request, making folders as needed; odd names cost a request each."""
         await self._cover(0)
         odd = {path for path in files if _ODD.search(path)}
         with translated_files(", ".join(files), IsADirectoryError):
+            files_api = self._kept.bounded.files
             for path in odd:
                 # In the address, not in a form: what writes forms puts an escape in a name's place (%22).
-                await self._sandbox.files.write(path, files[path], use_octet_stream=True)
-            await self._sandbox.files.write_files(
-                [{"path": path, "data": data} for path, data in files.items() if path not in odd]
-            )
+                await files_api.write(path, files[path], use_octet_stream=True)
+            entries = [WriteEntry(path=path, data=data) for path, data in files.items() if path not in odd]
+            for at in range(0, len(entries), _WRITTEN_AT_ONCE):
+                await files_api.write_files(entries[at : at + _WRITTEN_AT_ONCE])
+
+    @_noticing_death
+    async def upload(self, path: str, source: BinaryIO) -> None:
+        """Write a file of the host's, piece by piece."""
+        await self._cover(0)
+        with translated_files(path, IsADirectoryError):
+            # The SDK sets no limit of its own where it sends piece by piece.
+            async with asyncio.timeout(_UPLOAD_LIMIT_S):
+                await self._kept.bounded.files.write(path, source)
 
     @_noticing_death
     async def list_files(self, path: str, *, depth: int = 1) -> list[FileEntry]:
         """Return a folder's entries, in the service's order."""
         await self._cover(0)
         with translated_files(path, NotADirectoryError):
-            entries = await self._sandbox.files.list(path, depth=depth)
+            entries = await self._kept.bounded.files.list(path, depth=depth)
         return [
             FileEntry(entry.path, "folder" if entry.type is FileType.DIR else "file", entry.size)
             for entry in entries
@@ -223,6 +272,7 @@ class E2BBox:
 class _Kept:
     """What this process keeps beside a handle, from one call to the next."""
 
+    bounded: BoundedSandbox
     kernel: Kernel = field(default_factory=Kernel)
     turns: Turns = field(default_factory=Turns)
 
@@ -230,6 +280,6 @@ class _Kept:
 def _kept_beside(sandbox: Any) -> _Kept:
     """Return it; also of a sandbox that a caller brought."""
     if not hasattr(sandbox, "agent_kept"):
-        sandbox.agent_kept = _Kept()
+        sandbox.agent_kept = _Kept(BoundedSandbox.of(sandbox))
     kept: _Kept = sandbox.agent_kept
     return kept

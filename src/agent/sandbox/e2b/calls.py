@@ -6,13 +6,16 @@ import json
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
-from e2b import CommandExitException, InvalidArgumentException, TimeoutException
+from e2b import InvalidArgumentException, TimeoutException
 from e2b.exceptions import SandboxNotRunningException, SandboxUnreachableException
-from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
+from pydantic import TypeAdapter, with_config
+from typing_extensions import TypedDict
 
-from agent.errors import SandboxError, SandboxGoneError, SandboxTemplateError
+from agent.bounded import parsed_json
+from agent.errors import SandboxAnswerError, SandboxError, SandboxGoneError, SandboxTemplateError
+from agent.sandbox.e2b.bounds import BoundedSandbox
 from agent.sandbox.e2b.endings import TAG, certain, end_tree, new_tag, to_its_end
 from agent.sandbox.e2b.errors import meaning
 from agent.sandbox.e2b.inside import PROGRAM, RUN_PROGRAM
@@ -34,10 +37,22 @@ _ERRORS: dict[str, type[Exception]] = {
     )
 }
 _NO_PYTHON = 127
+_MAX_MESSAGE_CHARS = 500
+
+T = TypeVar("T")
+
+
+@with_config(strict=True)
+class _Failure(TypedDict):
+    error: str
+    message: str
+
+
+_FAILURE = TypeAdapter(_Failure)
 
 
 async def call(
-    sandbox: AsyncSandbox,
+    sandbox: BoundedSandbox,
     program: str,
     operation: str,
     *,
@@ -45,8 +60,9 @@ async def call(
     before: str = "",
     variables: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    shape: TypeAdapter[T],
     **request: Any,
-) -> dict[str, Any]:
+) -> T:
     """Run a program with one request, and return its answer.
 
     Args:
@@ -57,13 +73,14 @@ async def call(
         before: shell code to run first.
         variables: environment variables for it, the mark of its processes among them if it is to be another.
         cwd: the folder to run it in; default the sandbox's home.
+        shape: what an answer looks like; any other is refused, for anything may have answered.
         **request: the operation's arguments, as JSON has them.
 
     Raises:
         OSError: what the operation failed at, as the standard library's class for it; the message is the
             reason alone.
         ValueError: the request is too large.
-        SandboxError: the program could not be run.
+        SandboxError: the program could not be run, or what it answered is no answer.
     """
     packed = base64.b64encode(
         zlib.compress(json.dumps({"operation": operation, **request}).encode())
@@ -74,21 +91,13 @@ async def call(
     envs = {TAG: new_tag(), PROGRAM: program, **(variables or {})}
     envs |= {f"AGENT_INPUT_{number}": piece for number, piece in enumerate(pieces)}
     try:
-        said = await sandbox.commands.run(
-            f"{before}\nexec python3 -I -S -c '{RUN_PROGRAM}'",
-            envs=envs,
-            cwd=cwd,
-            timeout=timeout_s,
+        said = await sandbox.run_script(
+            f"{before}\nexec python3 -I -S -c '{RUN_PROGRAM}'", envs=envs, cwd=cwd, timeout_s=timeout_s
         )
-        answer = json.loads(said.stdout)
     except asyncio.CancelledError:
         with suppress(SandboxGoneError):
             await to_its_end(end_tree(sandbox, envs[TAG], None))
         raise
-    except CommandExitException as exc:
-        if exc.exit_code == _NO_PYTHON:
-            raise SandboxTemplateError("the template has no python3, which this tool needs") from exc
-        raise SandboxError(f"the sandbox could not do this: {exc.stderr.strip()[-300:]}") from exc
     except InvalidArgumentException as exc:
         if "cwd" in str(exc):
             raise NotADirectoryError(f"there is no folder {cwd}") from exc
@@ -97,11 +106,24 @@ async def call(
         raise await certain(sandbox, meaning(exc)) from exc
     except TimeoutException as exc:
         raise TimeoutError(f"this took longer than {timeout_s:g} s and was stopped") from exc
-    except ValueError as exc:
-        raise SandboxError("the sandbox gave an answer that is not one") from exc
+    except SandboxError:
+        raise
     except Exception as exc:
         raise await certain(sandbox, meaning(exc)) from exc
-    if "error" in answer:
-        raise _ERRORS.get(answer["error"], OSError)(answer["message"])
-    result: dict[str, Any] = answer["result"]
-    return result
+    if said.exit_code == _NO_PYTHON:
+        raise SandboxTemplateError("the template has no python3, which this tool needs")
+    if said.exit_code:
+        raise SandboxError(f"the sandbox could not do this: {said.stderr.strip()[-300:]}")
+    return _result(said.stdout, shape)
+
+
+def _result(text: str, shape: TypeAdapter[T]) -> T:
+    try:
+        answer = parsed_json(text.encode("utf-8", "replace"))
+        if isinstance(answer, dict) and "error" not in answer:
+            return shape.validate_python(answer.get("result"))
+        failed = _FAILURE.validate_python(answer)
+    # Both kinds of parsing end in a ValueError, whatever was sent.
+    except ValueError as exc:
+        raise SandboxAnswerError("the sandbox gave an answer that is not one") from exc
+    raise _ERRORS.get(failed["error"], OSError)(failed["message"][:_MAX_MESSAGE_CHARS])

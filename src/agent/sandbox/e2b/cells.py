@@ -11,10 +11,10 @@ from typing import Any
 
 from e2b import TimeoutException
 from e2b.exceptions import NotFoundException
-from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 from e2b_code_interpreter.models import Execution, Result
 
 from agent.errors import SandboxError, SandboxTemplateError, SandboxUnreachableError
+from agent.sandbox.e2b.bounds import BoundedSandbox
 from agent.sandbox.e2b.endings import certain
 from agent.sandbox.e2b.errors import meaning, translated
 from agent.sandbox.e2b.inside import CELLS, CELLS_MODULE, TAILS
@@ -76,7 +76,7 @@ class Cell:
 
     def __init__(
         self,
-        sandbox: AsyncSandbox,
+        sandbox: BoundedSandbox,
         kernel: Kernel,
         code: str,
         *,
@@ -206,7 +206,7 @@ class Cell:
             return
         given = f"base={streams.base} nonce={streams.nonce} half={streams.passed_bytes // 2}\n"
         with suppress(SandboxError), translated():
-            said = await self._sandbox.commands.run(f"{given}{TAILS}\ntrue", timeout=_TAILS_S)
+            said = await self._sandbox.run_script(f"{given}{TAILS}\ntrue", timeout_s=_TAILS_S)
             await streams.stdout(said.stdout)
             await streams.stderr(said.stderr)
 

@@ -8,9 +8,9 @@ from contextlib import suppress
 
 from e2b import AsyncCommandHandle, CommandExitException, InvalidArgumentException, TimeoutException
 from e2b.exceptions import SandboxNotRunningException, SandboxUnreachableException
-from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 
 from agent.errors import SandboxError, SandboxGoneError, SandboxUnreachableError
+from agent.sandbox.e2b.bounds import BoundedSandbox
 from agent.sandbox.e2b.endings import TAG, certain, end_tree, new_tag, to_its_end
 from agent.sandbox.e2b.errors import meaning, translated
 from agent.sandbox.e2b.inside import COMMAND, PROGRAM, RUN_PROGRAM
@@ -53,7 +53,7 @@ class Command:
 
     def __init__(
         self,
-        sandbox: AsyncSandbox,
+        sandbox: BoundedSandbox,
         line: str,
         *,
         timeout_s: float,

@@ -9,6 +9,7 @@ from typing import Any
 from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 
 from agent.errors import SandboxError, SandboxGoneError, SandboxUnreachableError
+from agent.sandbox.e2b.bounds import BoundedSandbox
 from agent.sandbox.e2b.errors import translated
 from agent.sandbox.e2b.inside import END_TREE, TAILS
 from agent.sandbox.e2b.streams import Streams
@@ -31,7 +32,9 @@ def new_tag() -> str:
     return secrets.token_hex(16)
 
 
-async def end_tree(sandbox: AsyncSandbox, tag: str, pid: int | None, streams: Streams | None = None) -> bool:
+async def end_tree(
+    sandbox: BoundedSandbox, tag: str, pid: int | None, streams: Streams | None = None
+) -> bool:
     """Kill every process of a command.
 
     E2B's daemon kills at a limit only the process it started, and a dropped stream leaves even that running.
@@ -55,7 +58,9 @@ async def end_tree(sandbox: AsyncSandbox, tag: str, pid: int | None, streams: St
     script += "\nexit $left"
     try:
         with translated():
-            said = await sandbox.commands.run(script, timeout=_LIMIT_S)
+            said = await sandbox.run_script(script, timeout_s=_LIMIT_S)
+        if said.exit_code:
+            raise SandboxError(f"ending it failed: {said.stderr.strip()[-300:]}")
         if streams:
             await streams.stdout(said.stdout)
             await streams.stderr(said.stderr)

@@ -87,6 +87,8 @@ def translated_files(path: str, wrong_kind: type[OSError]) -> Iterator[None]:
     """
     try:
         yield
+    except SandboxError:
+        raise
     except FileNotFoundException as exc:
         raise FileNotFoundError(f"there is no {path}") from exc
     except InvalidArgumentException as exc:

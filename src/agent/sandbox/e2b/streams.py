@@ -71,7 +71,8 @@ class Streams:
 
     def read(self, name: str, text: str) -> tuple[str, Spooled | None]:
         """Return one form of a result without the mark, and where the whole is if there was one."""
-        if "\x1e" not in text:
+        # What holds a mark is never longer than what is passed on, and the mark itself.
+        if "\x1e" not in text or len(text) > 2 * self.passed_bytes:
             return text, None
         received = Reception(self.nonce, f"{self.base}.{name}", len(text) + 2)
         received.add(text)

@@ -16,6 +16,15 @@ if TYPE_CHECKING:  # `typing` takes longer to import than this program runs
     from typing import Any
 
 STREAMS = ("stdout", "stderr")
+NOTE_CHARS = 10_000
+NOTED = {
+    "started": (int, float),
+    "ended": (int, float),
+    "watcher": (int,),
+    "exit_code": (int,),
+    "stopped": (bool,),
+}
+"""What a note tells, and the types of that."""
 
 
 def start(base: str, command: str) -> dict[str, Any]:
@@ -51,7 +60,7 @@ def poll(base: str, nonce: str, wait_s: float, pass_bytes: int, stopped: bool = 
         said = {**said, "stopped": True, "ended": time.time()}
         note(base, said)
     result = {
-        "exit_code": said.get("exit_code"),
+        "exit_code": said["exit_code"] if 0 <= said.get("exit_code", -1) < 256 else None,
         "running": running(said),
         "stopped": said.get("stopped", False),
         "duration_s": said.get("ended", time.time()) - said["started"],
@@ -68,7 +77,7 @@ def news(path: str, nonce: str, pass_bytes: int) -> str:
     stream = Stream(path, nonce, pass_bytes, sys.maxsize, passed.append)
     try:
         with open(path + ".at") as file:
-            at = int(file.read())
+            at = max(int(file.read(18)), 0)
     except (OSError, ValueError):
         at = 0
     with open(path, "rb") as file:
@@ -83,20 +92,31 @@ def news(path: str, nonce: str, pass_bytes: int) -> str:
 
 def running(said: dict[str, Any]) -> bool:
     """Whether the command runs, as far as notes and processes tell."""
-    if "exit_code" in said or said.get("stopped"):
+    if "exit_code" in said or "ended" in said or said.get("stopped"):
         return False
     try:
         if "watcher" in said:
             os.kill(said["watcher"], 0)
-    except OSError:
+    except (OSError, OverflowError):
         return False
     return True
 
 
 def noted(base: str) -> dict[str, Any]:
-    """Return the note on a command."""
+    """Return the note on a command; what the command itself may have put there counts as not known."""
     with open(base + ".json") as file:
-        return dict(json.load(file))
+        text = file.read(NOTE_CHARS)
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        said = {}
+    kept: dict[str, Any] = {}
+    for name, kinds in NOTED.items():
+        value = said.get(name) if isinstance(said, dict) else None
+        if isinstance(value, (int, float)) and type(value) in kinds and abs(value) < 1e11:
+            kept[name] = value
+    now = time.time()
+    return kept if "started" in kept else {"started": now, "ended": now}
 
 
 def note(base: str, said: dict[str, Any]) -> None:
