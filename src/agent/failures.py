@@ -14,6 +14,7 @@ from agent.errors import (
     AgentError,
     InputError,
     ModelError,
+    SandboxAnswerError,
     SandboxConflictError,
     SandboxError,
     SandboxForeignError,
@@ -42,6 +43,7 @@ FATES: dict[type[Exception], Fate] = {
     SandboxUnreachableError: "is told",
     SandboxConflictError: "is told",
     SandboxForeignError: "is told",
+    SandboxAnswerError: "is told",
     SandboxError: "is told",
     AgentError: "is told",
     # What our own tools say of paths and limits in the sandbox, in words that were written for it.
