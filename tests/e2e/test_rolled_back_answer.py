@@ -1,11 +1,16 @@
 """An approval that was taken back (its run was rolled back) is not carried out, whoever goes on."""
 
+import asyncio
+import sys
+from pathlib import Path
 from typing import Any
 
 from langgraph_sdk.client import LangGraphClient
 
 from agent.scripted.bundled import bundled_project
+from support.langgraph_dev import DevServer
 
+PROGRAM = str(Path(sys.executable).parent / "sandbox-agent")
 APPROVE = {"decisions": [{"type": "approve"}]}
 REJECT = {"decisions": [{"type": "reject"}]}
 CHAT = {"messages": [{"role": "user", "content": "Run `sleep 5; echo carried out`"}]}
@@ -64,3 +69,21 @@ async def test_call_whose_approval_was_taken_back_does_not_run(client: LangGraph
     done = await answered(client, thread_id, "agent", APPROVE)
     ran = [m for m in done["messages"] if m["type"] == "tool" and "\ncarried out\n" in m["content"]]
     assert len(ran) == 1
+
+
+async def test_rejection_on_the_command_line_carries_nothing_out(
+    client: LangGraphClient, server: DevServer
+) -> None:
+    """`resume THREAD --reject`, after the approval was taken back: rejected is rejected."""
+    for graph, given in (("plan_execute", REPAIR), ("agent", CHAT)):
+        thread_id = await taken_back(client, graph, given)
+        command = [PROGRAM, "resume", thread_id, "--reject", "no", "--server", server.url]
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        said = (await process.communicate())[0].decode()
+        assert "your answer was not sent" in said
+        assert process.returncode != 0
+        state = await client.threads.get_state(thread_id)
+        assert state["values"].get("steps", []) == []  # type: ignore[union-attr]
+        assert "\ncarried out\n" not in str(state["values"])
