@@ -42,6 +42,7 @@ FATES: dict[type[Exception], Fate] = {
     SandboxGoneError: "is told",
     SandboxUnreachableError: "is told",
     SandboxConflictError: "is told",
+    SandboxAnswerError: "is told",
     SandboxForeignError: "is told",
     SandboxAnswerError: "is told",
     SandboxError: "is told",

@@ -56,18 +56,18 @@ os._exit(0)  # the SDK's connections have threads of their own, which may abort 
 
 
 @contextmanager
-def grown_mb() -> Iterator[Callable[[], float]]:
-    """Yield what says, afterwards, by how many MB this process grew in here at its largest."""
+def grown_mb(pid: int | str = "self") -> Iterator[Callable[[], float]]:
+    """Yield what says, afterwards, by how many MB a process grew in here at its largest."""
     # What it grew to before is forgotten.
-    Path("/proc/self/clear_refs").write_text("5")
-    before = _kb("VmRSS")
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+    before = _kb(pid, "VmRSS")
     grown: list[float] = []
     yield lambda: grown[0]
-    grown.append((_kb("VmHWM") - before) / 1024)
+    grown.append((_kb(pid, "VmHWM") - before) / 1024)
 
 
-def _kb(field: str) -> int:
-    found = re.search(rf"{field}:\s+(\d+)", Path("/proc/self/status").read_text())
+def _kb(pid: int | str, field: str) -> int:
+    found = re.search(rf"{field}:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
     assert found is not None
     return int(found[1])
 

@@ -1,7 +1,11 @@
 """What a program answers that has taken the place of a sandbox's daemon, or of its code interpreter."""
 
 import asyncio
+import contextlib
+import functools
+import gzip
 import json
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -113,6 +117,27 @@ async def test_no_answer_of_a_daemon_is_read_to_its_end(
         with grown_mb() as grown, pytest.raises((SandboxError, OSError)):
             await work(box)
         assert grown() <= MAX_GROWN_MB
+
+
+@pytest.mark.parametrize("work", [read, write, code, listing, run])
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "gzip, gzip, gzip", "br", "zstd"])
+async def test_no_answer_of_a_daemon_is_decompressed_at_once(
+    work: Callable[[E2BBox], Awaitable[object]], encoding: str
+) -> None:
+    """A few KB that are hundreds of MB, once or three times over: they come to nothing."""
+    packed = _packed(encoding)
+    kind = f"{JSON}\r\ncontent-encoding: {encoding}"
+    async with daemon(200, kind, packed, size=0) as box:
+        with grown_mb() as grown, contextlib.suppress(SandboxError, OSError):
+            await work(box)
+        assert grown() <= MAX_GROWN_MB
+
+
+@functools.cache
+def _packed(encoding: str) -> bytes:
+    once = zlib.compressobj(9, wbits=15 if encoding == "deflate" else 31)
+    packed = b"".join(once.compress(PIECE) for _ in range(SIZE // len(PIECE))) + once.flush()
+    return gzip.compress(gzip.compress(packed)) if encoding.count("gzip") == 3 else packed
 
 
 def line(**said: Any) -> bytes:

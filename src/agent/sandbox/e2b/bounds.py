@@ -147,8 +147,10 @@ class BoundedHTTP(httpx.AsyncBaseTransport):
         self._inner = inner
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request on."""
+        """Send a request on; its answer is taken as it comes, never decompressed: that would be at once."""
+        request.headers["accept-encoding"] = "identity"
         response = await self._inner.handle_async_request(request)
+        response.headers.pop("content-encoding", None)
         assert isinstance(response.stream, httpx.AsyncByteStream)
         response.stream = _Stream(response.stream, _bound_of(request, response.status_code))
         return response
