@@ -44,7 +44,6 @@ FATES: dict[type[Exception], Fate] = {
     SandboxConflictError: "is told",
     SandboxAnswerError: "is told",
     SandboxForeignError: "is told",
-    SandboxAnswerError: "is told",
     SandboxError: "is told",
     AgentError: "is told",
     # What our own tools say of paths and limits in the sandbox, in words that were written for it.
