@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import random
 
 from starlette.requests import Request
@@ -11,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from e2b_local.errors import ApiError
 from e2b_local.faults import Faults
+from e2b_local.messages import MessageError, parsed
 from e2b_local.registry import Registry
 from e2b_local.sandbox import Sandbox, State
 
@@ -32,7 +32,7 @@ class Admin:
         """
         if request.client is None or not ipaddress.ip_address(request.client.host).is_loopback:
             raise ApiError(403, "only for clients on this machine")
-        match (request.method, *request.url.path.removeprefix(PREFIX).split("/")):
+        match (request.method, *request.scope["path"].removeprefix(PREFIX).split("/")):
             case ("POST", "faults"):
                 return JSONResponse(self._faults.add(await _body(request)).shown(), 201)
             case ("GET", "faults"):
@@ -51,7 +51,7 @@ class Admin:
                 return await self._die(random.choice(running))
             case ("POST", "sandboxes", sandbox_id, "die"):
                 return await self._die(self._registry.find(sandbox_id))
-        raise ApiError(404, f"{request.method} {request.url.path} is not known here")
+        raise ApiError(404, f"{request.method} {request.scope['path']} is not known here")
 
     async def _die(self, sandbox: Sandbox) -> Response:
         # As if all its processes had ended by themselves; the registry learns of it as it would then.
@@ -70,9 +70,6 @@ def _shown(sandbox: Sandbox) -> dict[str, object]:
 
 async def _body(request: Request) -> dict[str, object]:
     try:
-        body = json.loads(await request.body())
-    except ValueError as exc:
-        raise ApiError(400, "the body is not JSON") from exc
-    if not isinstance(body, dict):
-        raise ApiError(400, "the body is not a JSON object")
-    return body
+        return parsed(await request.body())
+    except MessageError as exc:
+        raise ApiError(400, str(exc)) from exc

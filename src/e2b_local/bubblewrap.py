@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import itertools
 import json
 import logging
@@ -15,16 +16,18 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 
+from e2b_local import mount_limits
 from e2b_local.agent_client import AgentClient, BoxGoneError
 from e2b_local.box import INBOX, Box, BoxStartError, await_ready
 from e2b_local.cgroups import Cgroups, Group, GroupLimits
 from e2b_local.config import Limits
 from e2b_local.egress import Egress
 from e2b_local.errors import ApiError
-from e2b_local.internet import Internet, installed
-from e2b_local.mounts import INBOX_PARENT, RUN_DIR, Mounts, writable_bytes
-from e2b_local.syscalls import without_vsock
+from e2b_local.internet import NS_GET_USERNS, Internet, installed
+from e2b_local.mounts import INBOX_PARENT, RUN_DIR, Mounts, limited, writable_bytes
+from e2b_local.syscalls import UnknownMachineError, system_call_filter
 from e2b_local.template import CPU_COUNT, HOME, Template
 
 _log = logging.getLogger(__name__)
@@ -32,6 +35,7 @@ _MB = 1024 * 1024
 # Above the users of a system, below the ranges of containers and of systemd's dynamic users; and within the
 # 65,536 ids that a container which itself has a user namespace usually gets.
 _UIDS = range(20_000, 60_000)
+_MOUNT_LIMITS = pathlib.Path(mount_limits.__file__)
 
 
 class BubblewrapBox:
@@ -111,6 +115,7 @@ class BubblewrapLauncher:
         self._uids = _free_uids() if self._root else itertools.repeat(1000)
         self._mounts = Mounts(template, state_dir, limits)
         self._cgroups = Cgroups(state_dir, [])
+        self._filter = b""
 
     def prepare(self) -> None:
         """Write the files every box shares.
@@ -122,6 +127,10 @@ class BubblewrapLauncher:
             raise BoxStartError("bubblewrap is not installed")
         if self._root and shutil.which("setpriv") is None:
             raise BoxStartError("setpriv (util-linux) is not installed")
+        try:
+            self._filter = system_call_filter()
+        except UnknownMachineError as exc:
+            raise BoxStartError(str(exc)) from exc
         self._mounts.prepare()
         probe = [
             "bwrap",
@@ -157,7 +166,7 @@ class BubblewrapLauncher:
         listener = socket.socket(socket.AF_UNIX)
         info_read, info_write = os.pipe()
         filter_read, filter_write = os.pipe()
-        os.write(filter_write, without_vsock())  # short enough for any pipe
+        os.write(filter_write, self._filter)  # short enough for any pipe
         os.close(filter_write)
         monitor: asyncio.subprocess.Process | None = None
         try:
@@ -178,6 +187,8 @@ class BubblewrapLauncher:
             await await_ready(monitor)
             # bwrap writes this before the mounts exist: read only now that the program inside has spoken.
             init_pid = int(json.loads(os.read(info_read, 4096))["child-pid"])
+            # Nothing of a user's runs in it yet.
+            await self._limit_files(init_pid)
         except BaseException as exc:
             socket_path.unlink(missing_ok=True)
             if monitor is not None and monitor.returncode is None:
@@ -200,6 +211,37 @@ class BubblewrapLauncher:
                 path.unlink(missing_ok=True)
         said = asyncio.create_task(_drain(monitor, number))
         return BubblewrapBox(monitor, init_pid, socket_path, said, group)
+
+    async def _limit_files(self, init_pid: int) -> None:
+        """Bound the number of files in the filesystems of a box.
+
+        Raises:
+            BoxStartError: they could not be bounded.
+        """
+        opened = [os.open(f"/proc/{init_pid}/ns/mnt", os.O_RDONLY)]
+        try:
+            if not self._root:
+                # Not the user namespace of the box's processes: bwrap made theirs within the mounts' owner.
+                opened.insert(0, fcntl.ioctl(opened[0], NS_GET_USERNS))
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-S", str(_MOUNT_LIMITS)),
+                *(",".join(map(str, opened)), *limited(self._limits)),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                pass_fds=opened,
+            )
+        finally:
+            for descriptor in opened:
+                os.close(descriptor)
+        try:
+            _, said = await process.communicate()
+        except BaseException:
+            process.kill()
+            await asyncio.shield(process.wait())
+            raise
+        if process.returncode != 0:
+            raise BoxStartError(f"its files cannot be limited: {said.decode(errors='replace').strip()}")
 
     def _command(
         self, uid: int, listen_fd: int, options: list[str], own: tuple[pathlib.Path, ...]

@@ -11,7 +11,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from e2b_local.headers import whole_number
 from e2b_local.inbox.wire import MAX_FRAME_BYTES, Message, OpError
+from e2b_local.messages import Kind, MessageError, parsed
 
 _ENVELOPE = struct.Struct(">BI")
 _END_OF_STREAM = 0x02
@@ -60,12 +62,12 @@ def end_envelope(error: OpError | None = None) -> bytes:
     return _ENVELOPE.pack(_END_OF_STREAM, len(payload)) + payload
 
 
-async def unary_message(request: Request) -> Message:
-    """Return the message of a unary call."""
-    return _message(await request.body() or b"{}")
+async def unary_message(request: Request, kind: Kind) -> Message:
+    """Return the message of a unary call; raises OpError if it is not of this kind, as all of these do."""
+    return _message(await request.body() or b"{}", kind)
 
 
-async def stream_message(request: Request) -> Message:
+async def stream_message(request: Request, kind: Kind) -> Message:
     """Return the one message of a call whose reply is a stream."""
     body = await request.body()
     if len(body) < _ENVELOPE.size:
@@ -73,10 +75,10 @@ async def stream_message(request: Request) -> Message:
     flags, length = _ENVELOPE.unpack_from(body)
     if flags & 0x01:
         raise OpError("unimplemented", "compressed messages are not supported")
-    return _message(body[_ENVELOPE.size : _ENVELOPE.size + length])
+    return _message(body[_ENVELOPE.size : _ENVELOPE.size + length], kind)
 
 
-async def stream_messages(request: Request) -> AsyncGenerator[Message, None]:
+async def stream_messages(request: Request, kind: Kind) -> AsyncGenerator[Message, None]:
     """Yield the messages of a call whose request is a stream, as they arrive."""
     left = bytearray()
     async for piece in request.stream():
@@ -90,13 +92,22 @@ async def stream_messages(request: Request) -> AsyncGenerator[Message, None]:
                 break
             payload = bytes(left[_ENVELOPE.size : end])
             del left[:end]
-            yield _message(payload)
+            yield _message(payload, kind)
 
 
 def timeout_ms(request: Request) -> int | None:
-    """Return the client's deadline for this call in milliseconds, or None if it has none."""
-    value = request.headers.get("connect-timeout-ms", "")
-    return int(value) if value.isdigit() and int(value) > 0 else None
+    """Return the client's deadline for this call in milliseconds, or None if it has none.
+
+    Raises:
+        OpError: it is no number; without its deadline the call could go on for longer than was asked for.
+    """
+    value = request.headers.get("connect-timeout-ms")
+    if value is None:
+        return None
+    deadline = whole_number(value)
+    if deadline is None:
+        raise OpError("invalid_argument", "Connect-Timeout-Ms must be a whole number of at most ten digits")
+    return deadline or None
 
 
 def requested_user(request: Request) -> str | None:
@@ -110,11 +121,9 @@ def requested_user(request: Request) -> str | None:
         return ""
 
 
-def _message(payload: bytes) -> Message:
+def _message(payload: bytes, kind: Kind) -> Message:
     try:
-        message = json.loads(payload)
-    except ValueError as exc:
-        raise OpError("invalid_argument", "the message is not JSON") from exc
-    if not isinstance(message, dict):
-        raise OpError("invalid_argument", "the message is not a JSON object")
+        message: Message = kind("", parsed(payload))
+    except MessageError as exc:
+        raise OpError("invalid_argument", str(exc)) from exc
     return message

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 import urllib.parse
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -14,8 +14,10 @@ from starlette.routing import Route, Router
 from e2b_local.config import Config
 from e2b_local.egress import EGRESS, understood
 from e2b_local.errors import ApiError
+from e2b_local.headers import whole_number
 from e2b_local.idempotency import Idempotency
 from e2b_local.listing import sandbox_page, snapshot_page
+from e2b_local.messages import MessageError, fields, flag, number, pairs, parsed, text, variables
 from e2b_local.metrics import samples
 from e2b_local.registry import DEFAULT_TIMEOUT_S, Registry
 from e2b_local.sandbox import Lifecycle, Request, Sandbox, State
@@ -25,6 +27,19 @@ from e2b_local.views import connected, detail, listed, snapshotted
 _MAX_FORKS = 100
 _METHODS = ["DELETE", "GET", "PATCH", "POST", "PUT"]
 _REFUSED = ("iam", "mcp", "volumeMounts")
+_LEAST_REFRESH_S = 15
+_CREATION = fields(
+    {
+        "templateID": text,
+        "metadata": pairs,
+        "envVars": variables,
+        "autoPause": flag,
+        "autoPauseMemory": flag,
+        "autoResume": fields({"enabled": flag}),
+    }
+)
+_INGRESS = fields({"allowPublicTraffic": flag, "maskRequestHost": text})
+_HOST = re.compile("[!-~]*")
 
 Handler = Callable[[HttpRequest], Awaitable[Response]]
 
@@ -102,7 +117,7 @@ class ControlPlane:
         sandbox, resumed = await self._registry.connect(
             request.path_params["id"],
             _timeout(body, DEFAULT_TIMEOUT_S),
-            memory=body.get("memory") is not False,
+            memory=_memory(body),
         )
         return JSONResponse(connected(sandbox, self._domain), 201 if resumed else 200)
 
@@ -116,31 +131,26 @@ class ControlPlane:
         body = await _body(request)
         sandbox = self._registry.find(request.path_params["id"])
         if sandbox.state is State.RUNNING:
-            self._registry.extend(sandbox, max(15, int(body.get("duration") or 15)))
+            duration_s = fields({"duration": number(self._config.max_timeout_s)})("", body).get("duration", 0)
+            self._registry.extend(sandbox, max(_LEAST_REFRESH_S, duration_s))
         return Response(status_code=204)
 
     async def _timeout(self, request: HttpRequest) -> Response:
         body = await _body(request)
-        if not isinstance(body.get("timeout"), int):
+        if body.get("timeout") is None:
             raise ApiError(400, "timeout is required")
-        await self._registry.set_timeout(request.path_params["id"], body["timeout"])
+        await self._registry.set_timeout(request.path_params["id"], _timeout(body, DEFAULT_TIMEOUT_S))
         return Response(status_code=204)
 
     async def _pause(self, request: HttpRequest) -> Response:
-        memory = (await _body(request)).get("memory") is not False
+        memory = _memory(await _body(request))
         await self._registry.pause(request.path_params["id"], memory=memory)
         return Response(status_code=204)
 
     async def _metrics(self, request: HttpRequest) -> Response:
         sandbox = self._registry.find(request.path_params["id"])
-        start, end = (request.query_params.get(name, "") for name in ("start", "end"))
-        found = await samples(
-            sandbox,
-            self._config,
-            int(start) if start.isdigit() else None,
-            int(end) if end.isdigit() else None,
-        )
-        return JSONResponse(found)
+        start, end = (_moment(request, name) for name in ("start", "end"))
+        return JSONResponse(await samples(sandbox, self._config, start, end))
 
     async def _all_metrics(self, request: HttpRequest) -> Response:
         wanted = ",".join(request.query_params.getlist("sandbox_ids")).split(",")
@@ -162,15 +172,15 @@ class ControlPlane:
     async def _fork(self, request: HttpRequest) -> Response:
         body = await _body(request)
         count = body.get("count", 1)
-        if not isinstance(count, int) or not 1 <= count <= _MAX_FORKS:
+        if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= _MAX_FORKS:
             raise ApiError(400, f"count must be between 1 and {_MAX_FORKS}")
         timeout_s = _timeout(body, DEFAULT_TIMEOUT_S)
         items = await self._registry.fork(request.path_params["id"], count, timeout_s)
         return JSONResponse([_forked(item, self._domain) for item in items], 201)
 
     async def _snapshot(self, request: HttpRequest) -> Response:
-        name = (await _body(request)).get("name")
-        snapshot = await self._registry.snapshot(request.path_params["id"], str(name) if name else None)
+        name = fields({"name": text})("", await _body(request)).get("name")
+        snapshot = await self._registry.snapshot(request.path_params["id"], name or None)
         return JSONResponse(snapshotted(snapshot), 201)
 
     async def _snapshots(self, request: HttpRequest) -> Response:
@@ -191,6 +201,8 @@ def _guarded(handler: Handler) -> Handler:
     async def guarded(request: HttpRequest) -> Response:
         try:
             return await handler(request)
+        except MessageError as exc:
+            return ApiError(400, str(exc)).response()
         except ApiError as exc:
             return exc.response()
 
@@ -198,20 +210,21 @@ def _guarded(handler: Handler) -> Handler:
 
 
 async def _not_here(request: HttpRequest) -> Response:
-    raise ApiError(404, f"{request.method} {request.url.path} is not known here")
+    raise ApiError(404, f"{request.method} {request.scope['path']} is not known here")
 
 
 async def _body(request: HttpRequest) -> dict[str, Any]:
-    raw = await request.body()
-    if not raw:
-        return {}
-    try:
-        body = json.loads(raw)
-    except ValueError as exc:
-        raise ApiError(400, "the body is not JSON") from exc
-    if not isinstance(body, dict):
-        raise ApiError(400, "the body is not a JSON object")
-    return body
+    return parsed(await request.body() or b"{}")
+
+
+def _moment(request: HttpRequest, name: str) -> int | None:
+    asked = request.query_params.get(name)
+    if not asked:
+        return None
+    moment = whole_number(asked)
+    if moment is None:
+        raise ApiError(400, f"{name} is not a time in whole seconds")
+    return moment
 
 
 def _next(token: str | None) -> dict[str, str]:
@@ -222,38 +235,39 @@ def _timeout(body: dict[str, Any], default: int) -> int:
     timeout_s = body.get("timeout")
     if timeout_s is None:
         return default
-    if not isinstance(timeout_s, int):
+    if not isinstance(timeout_s, int) or isinstance(timeout_s, bool):
         raise ApiError(400, "timeout is not a whole number")
     return timeout_s
 
 
+def _memory(body: dict[str, Any]) -> bool:
+    return bool(fields({"memory": flag})("", body).get("memory", True))
+
+
 def _creation(body: dict[str, Any]) -> Request:
-    template = str(body.get("templateID") or "")
-    metadata, envs = body.get("metadata") or {}, body.get("envVars") or {}
-    for name, pairs in (("metadata", metadata), ("envVars", envs)):
-        if not isinstance(pairs, dict) or not all(isinstance(value, str) for value in pairs.values()):
-            raise ApiError(400, f"{name} is not an object of strings")
+    given = _CREATION("", body)
     if unknown := [name for name in _REFUSED if body.get(name)]:
         # To ignore them would start something else than what was asked for.
         raise ApiError(400, f"e2b-local has no {', '.join(unknown)}")
-    network = body.get("network") or {}
-    if not isinstance(network, dict):
-        raise ApiError(400, "network is not an object")
-    given = body.get("allow_internet_access")
-    egress = understood(network, given)
+    network = {} if body.get("network") is None else body["network"]
+    ingress = _INGRESS("network", network)
+    if not _HOST.fullmatch(ingress.get("maskRequestHost", "")):
+        raise ApiError(400, "network.maskRequestHost is no host that a header can hold")
+    access = body.get("allow_internet_access")
+    egress = understood(network, access)
     return Request(
-        template=template,
+        template=given.get("templateID", ""),
         timeout_s=_timeout(body, DEFAULT_TIMEOUT_S),
-        metadata=metadata,
-        envs=envs,
+        metadata=given.get("metadata", {}),
+        envs=given.get("envVars", {}),
         lifecycle=Lifecycle(
-            pause_on_timeout=bool(body.get("autoPause")),
+            pause_on_timeout=given.get("autoPause", False),
+            keep_memory=given.get("autoPauseMemory", True),
             # Unset means off.
-            keep_memory=body.get("autoPauseMemory") is not False,
-            auto_resume=bool((body.get("autoResume") or {}).get("enabled")),
+            auto_resume=given.get("autoResume", {}).get("enabled", False),
         ),
         egress=egress,
-        internet=None if given is None and not any(map(network.get, EGRESS)) else egress is not None,
+        internet=None if access is None and not any(map(network.get, EGRESS)) else egress is not None,
         network={key: value for key, value in network.items() if value is not None},
     )
 

@@ -11,7 +11,9 @@ from starlette.responses import JSONResponse, Response
 from e2b_local import connect
 from e2b_local.agent_client import BoxGoneError, outcome
 from e2b_local.errors import not_found_traffic
+from e2b_local.headers import whole_number
 from e2b_local.inbox.wire import Message, OpError
+from e2b_local.messages import MESSAGES
 from e2b_local.sandbox import Interruption, Sandbox
 from e2b_local.streams import StreamReply
 from e2b_local.template import USER
@@ -49,7 +51,7 @@ _INPUT = "/process.Process/StreamInput"
 
 async def handle(sandbox: Sandbox, request: Request) -> Response:
     """Answer one request to a running sandbox's daemon."""
-    path = request.url.path
+    path = request.scope["path"]  # not of request.url, which the Host header is a part of
     if path == "/health":
         return Response(status_code=204)
     if path == "/files":
@@ -70,8 +72,9 @@ async def handle(sandbox: Sandbox, request: Request) -> Response:
         if user is not None:
             check_user(user)
         if path in _UNARY:
-            message = await connect.unary_message(request)
-            return JSONResponse(await sandbox.box.agent.call(**message | {"op": _UNARY[path]}))
+            op = _UNARY[path]
+            message = await connect.unary_message(request, MESSAGES[op])
+            return JSONResponse(await sandbox.box.agent.call(op, **message))
         if path in _STREAMS:
             return await _stream(sandbox, request, _STREAMS[path])
         if path == _INPUT:
@@ -114,17 +117,18 @@ async def files(sandbox: Sandbox, request: Request) -> Response:
 
 async def _stream(sandbox: Sandbox, request: Request, op: str) -> Response:
     try:
-        message = await connect.stream_message(request)
+        message = await connect.stream_message(request, MESSAGES[op])
+        message["timeout_ms"] = connect.timeout_ms(request)
     except OpError as exc:
         # A call whose reply is a stream is always 200; its error is in the last envelope.
         return Response(connect.end_envelope(exc), media_type=connect.STREAM_TYPE)
-    interval = request.headers.get("keepalive-ping-interval", "")
+    interval_s = whole_number(request.headers.get("keepalive-ping-interval", ""))
     return StreamReply(
         sandbox,
-        _events(sandbox, op, {**message, "timeout_ms": connect.timeout_ms(request)}),
+        _events(sandbox, op, message),
         media_type=connect.STREAM_TYPE,
         keepalive=connect.envelope(_WATCH_KEEPALIVE if op == "watch" else _PROCESS_KEEPALIVE),
-        interval_s=float(interval) if interval.isdigit() and int(interval) > 0 else _KEEPALIVE_S,
+        interval_s=float(interval_s or _KEEPALIVE_S),
         last_words=_last_words,
     )
 
@@ -133,7 +137,7 @@ async def _stream_input(sandbox: Sandbox, request: Request) -> Response:
     agent = sandbox.box.agent
     selector: Message = {}
     try:
-        async for message in connect.stream_messages(request):
+        async for message in connect.stream_messages(request, MESSAGES["process_stream_input"]):
             if "start" in message:
                 selector = message["start"].get("process") or {}
                 # Changes nothing, but tells at once when there is no such process.
@@ -147,7 +151,7 @@ async def _stream_input(sandbox: Sandbox, request: Request) -> Response:
 
 async def _events(sandbox: Sandbox, op: str, message: Message) -> AsyncGenerator[bytes, None]:
     error: OpError | None = None
-    async with sandbox.box.agent.open(**message | {"op": op}) as channel:
+    async with sandbox.box.agent.open(op, **message) as channel:
         try:
             while isinstance(event := await channel.receive(), bytes):
                 yield connect.envelope(event)

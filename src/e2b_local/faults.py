@@ -16,6 +16,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from e2b_local.errors import ApiError
 
 Kind = Literal["delay", "status", "drop", "cut", "late", "lost"]
+_TYPES: dict[str, tuple[type, ...]] = {
+    "match": (str,),
+    "sandbox_id": (str, type(None)),
+    "times": (int,),
+    "chance": (float, int),
+    "seconds": (float, int),
+    "status": (int,),
+    "message": (str,),
+    "headers": (dict,),
+    "after_chunks": (int,),
+}
 
 
 @dataclasses.dataclass
@@ -74,6 +85,9 @@ class Faults:
             raise ApiError(400, f"a fault has no {', '.join(sorted(unknown))}")
         if wanted.get("kind") not in get_args(Kind):
             raise ApiError(400, f"kind must be one of {', '.join(get_args(Kind))}")
+        for name, kinds in _TYPES.items():
+            if not isinstance(wanted.get(name, kinds[0]()), kinds):
+                raise ApiError(400, f"{name} cannot be {wanted[name]!r}")
         try:
             match = re.compile(wanted.get("match", ""))
         except re.error as exc:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import re
 
@@ -16,13 +17,13 @@ from e2b_local.agent_client import BoxGoneError
 from e2b_local.control import ControlPlane
 from e2b_local.errors import ApiError, not_found_traffic, port_closed_traffic
 from e2b_local.faults import Faults
+from e2b_local.headers import sandbox_address
 from e2b_local.inbox.wire import OpError
 from e2b_local.proxy import forward
 from e2b_local.registry import Registry
 from e2b_local.sandbox import Sandbox, State
 from e2b_local.signatures import signed_for
 
-_HOST = re.compile(r"^(\d{1,5})-([a-z0-9]+)\.")
 _SLASHES = re.compile(r"/{2,}")
 
 
@@ -50,7 +51,7 @@ class Gateway:
         request = Request(scope, receive)
         app: ASGIApp
         try:
-            address = _address(request)
+            address = sandbox_address(request.headers)
             if address is not None:
                 app = await self._traffic(request, *address)
             elif scope["path"] == "/files" and "signature" in request.query_params:
@@ -65,7 +66,9 @@ class Gateway:
             app = exc.response()
         except ClientDisconnect:  # in the middle of what it sent: there is nobody to answer
             return
-        await app(scope, receive, send)
+        # A reply that breaks off in the middle: the connection is dropped, so that it does not look whole.
+        with contextlib.suppress(BoxGoneError, OpError):
+            await app(scope, receive, send)
 
     async def _traffic(self, request: Request, sandbox_id: str, port: int) -> Response:
         sandbox = self._registry.get(sandbox_id)
@@ -110,14 +113,3 @@ class Gateway:
         if not await self._registry.wake(sandbox):
             return not_found_traffic(sandbox.id)
         return None
-
-
-def _address(request: Request) -> tuple[str, int] | None:
-    sandbox_id = request.headers.get("e2b-sandbox-id")
-    port = request.headers.get("e2b-sandbox-port")
-    if sandbox_id is not None or port is not None:
-        if sandbox_id is None or port is None or not port.isdigit():
-            raise ApiError(400, "E2b-Sandbox-Id and E2b-Sandbox-Port must both be given")
-        return sandbox_id, int(port)
-    match = _HOST.match(request.headers.get("host", ""))
-    return (match[2], int(match[1])) if match else None

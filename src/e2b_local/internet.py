@@ -23,7 +23,7 @@ from e2b_local.state import note_process
 NAME_SERVER = "169.254.1.1"
 _ATTACH_TIMEOUT_S = 10.0
 _PROBE_S = 0.02
-_NS_GET_USERNS = 0xB701  # linux/nsfs.h
+NS_GET_USERNS = 0xB701  # linux/nsfs.h
 # Not imported: it brings a library that only the program itself needs.
 _RULER = "e2b_local.routes"
 _MOST_SOCKETS = 2
@@ -126,7 +126,7 @@ class Internet:
         try:
             if os.geteuid() != 0:
                 # Not the user namespace of the box's processes: bwrap made theirs within the network's owner.
-                opened.append(fcntl.ioctl(opened[0], _NS_GET_USERNS))
+                opened.append(fcntl.ioctl(opened[0], NS_GET_USERNS))
             yield opened
         finally:
             for descriptor in opened:

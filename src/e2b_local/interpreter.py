@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -13,6 +12,7 @@ from e2b_local import connect
 from e2b_local.agent_client import BoxGoneError, outcome
 from e2b_local.errors import not_found_traffic
 from e2b_local.inbox.wire import Channel, Message, OpError
+from e2b_local.messages import MESSAGES
 from e2b_local.sandbox import Interruption, Sandbox
 from e2b_local.streams import StreamReply
 
@@ -26,18 +26,17 @@ _END = b'{"type": "end_of_execution"}\n'
 async def handle(sandbox: Sandbox, request: Request) -> Response:
     """Answer one request to a running sandbox's code interpreter; needs no token, as the SDK sends none."""
     agent = sandbox.box.agent
-    method, parts = request.method, request.url.path.strip("/").split("/")
+    method, parts = request.method, request.scope["path"].strip("/").split("/")
     try:
         match (method, *parts):
             case ("GET", "health"):
                 return JSONResponse("OK")
             case ("POST", "execute"):
-                return await _execute(sandbox, await _body(request))
+                return await _execute(sandbox, await connect.unary_message(request, MESSAGES["execute"]))
             case ("GET", "contexts"):
                 return JSONResponse((await agent.call("contexts"))["contexts"])
             case ("POST", "contexts"):
-                body = await _body(request)
-                arguments = {key: body.get(key) for key in ("language", "cwd")}
+                arguments = await connect.unary_message(request, MESSAGES["context_create"])
                 return JSONResponse(await agent.call("context_create", **arguments))
             case ("DELETE", "contexts", identifier):
                 await agent.call("context_delete", context_id=identifier)
@@ -52,11 +51,10 @@ async def handle(sandbox: Sandbox, request: Request) -> Response:
     return PlainTextResponse("Not Found", 404)
 
 
-async def _execute(sandbox: Sandbox, body: Message) -> Response:
-    request = {key: body.get(key) for key in ("code", "context_id", "language", "env_vars")}
-    if request["context_id"] and request["language"]:
+async def _execute(sandbox: Sandbox, request: Message) -> Response:
+    if request.get("context_id") and request.get("language"):
         raise OpError("invalid_argument", "Only one of context_id or language can be provided")
-    if request["context_id"]:
+    if request.get("context_id"):
         # Asked before the stream begins, since only then a status can be told.
         await sandbox.box.agent.call("context", context_id=request["context_id"])
     return StreamReply(
@@ -69,7 +67,7 @@ async def _execute(sandbox: Sandbox, body: Message) -> Response:
     )
 
 
-async def _lines(sandbox: Sandbox, request: dict[str, Any]) -> AsyncGenerator[bytes, None]:
+async def _lines(sandbox: Sandbox, request: Message) -> AsyncGenerator[bytes, None]:
     async with sandbox.box.agent.open("execute", **request) as channel:
         async for line in _received(channel):
             yield json.dumps(line).encode() + b"\n"
@@ -83,16 +81,6 @@ async def _received(channel: Channel) -> AsyncGenerator[Message, None]:
         outcome(line if isinstance(line, dict) else None)
     except OpError as exc:
         yield {"type": "error", "name": exc.code, "value": exc.message, "traceback": ""}
-
-
-async def _body(request: Request) -> Message:
-    try:
-        body = json.loads(await request.body() or b"{}")
-    except ValueError as exc:
-        raise OpError("invalid_argument", "the body is not JSON") from exc
-    if not isinstance(body, dict):
-        raise OpError("invalid_argument", "the body is not a JSON object")
-    return body
 
 
 def _no_last_words(why: Interruption) -> bytes | None:

@@ -12,6 +12,7 @@ from typing import TypeVar
 from starlette.datastructures import QueryParams
 
 from e2b_local.errors import ApiError
+from e2b_local.headers import whole_number
 from e2b_local.sandbox import Sandbox
 from e2b_local.snapshots import Snapshot
 
@@ -24,7 +25,7 @@ def sandbox_page(query: QueryParams, sandboxes: Iterable[Sandbox]) -> tuple[list
     """Return the page a query asks for and the token of the next one, None after the last.
 
     Raises:
-        ApiError: 400, a time or a token is not readable.
+        ApiError: 400, a time, a limit or a token is not readable.
     """
     return _page(query, _matching(query, sandboxes), lambda each: (each.started_at.isoformat(), each.id))
 
@@ -49,8 +50,10 @@ def _page(
         # A token names the last one shown, not a number: what is listed comes and goes between two pages.
         last = _decoded(token)
         found = [each for each in found if (position(each) > last if ascending else position(each) < last)]
-    asked = query.get("limit", "")
-    limit = min(_PAGE, int(asked) if asked.isdigit() and int(asked) else _PAGE)
+    asked = whole_number(query.get("limit") or "0")
+    if asked is None:
+        raise ApiError(400, "limit is not a whole number")
+    limit = min(_PAGE, asked or _PAGE)
     page = found[:limit]
     return page, _encoded(position(page[-1])) if len(found) > limit else None
 

@@ -114,10 +114,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     logging.getLogger("asyncio").setLevel(logging.WARNING)
     logging.getLogger("python_multipart").setLevel(logging.WARNING)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    # Dropping a connection in mid-stream tells clients that a sandbox died; uvicorn calls it an error.
-    logging.getLogger("uvicorn.error").addFilter(
-        lambda record: "without completing" not in record.getMessage()
-    )
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     if arguments.host not in LOOPBACK and not arguments.api_key:
         return _refuse("listening beyond loopback needs a key of your own: pass --api-key")
     from e2b_local.server import StartError, serve
@@ -147,6 +144,13 @@ def _serve(arguments: argparse.Namespace) -> int:
     finally:
         state.remove()
     return 0
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    # Dropping a connection in mid-stream tells clients that a sandbox died; uvicorn calls it an error. That
+    # there are no web sockets is meant so.
+    noise = ("without completing", "Unsupported upgrade", "No supported WebSocket")
+    return not any(each in record.getMessage() for each in noise)
 
 
 def _ask(command: Callable[[], int]) -> int:

@@ -17,11 +17,39 @@ RUN_DIR = "/run/e2b"
 INBOX_PARENT = "/opt/e2b"
 _MB = 1024 * 1024
 _RUN_BYTES = 64 * _MB
+# A disk has room for a fixed number of files too: those without content cost memory of the host as well, for
+# which the size of a filesystem does not stand. Twice as many as an ext4 disk of this size would hold.
+_BYTES_A_FILE = 8192
+_FEWEST_FILES = 2048
+_COST_OF_A_FILE = 1536  # with the longest name
+_MOST_TERMINALS = 256
+_NOSUID, _NODEV, _NOEXEC = 2, 4, 8  # linux/mount.h
 
 
 def writable_bytes(limits: Limits) -> int:
-    """Return how many bytes of files a box can hold at most; all of them are memory of the host."""
-    return (2 * limits.disk_mb + limits.shared_mb) * _MB + _RUN_BYTES
+    """Return how many bytes the files of a box can cost at most; all of them are memory of the host."""
+    sizes = _sizes(limits).values()
+    return sum(sizes) + sum(map(_most_files, sizes)) * _COST_OF_A_FILE
+
+
+def limited(limits: Limits) -> list[str]:
+    """Return the arguments of `mount_limits` that bound the number of files, and of terminals, of a box."""
+    arguments = []
+    for target, size in _sizes(limits).items():
+        arguments += [target, "tmpfs", str(_NOSUID | _NODEV), f"nr_inodes={_most_files(size)}"]
+    # The machine has so many for all: one box must not have them all. The other options are bwrap's own.
+    terminals = f"newinstance,ptmxmode=0666,mode=620,max={_MOST_TERMINALS}"
+    return [*arguments, "/dev/pts", "devpts", str(_NOSUID | _NOEXEC), terminals]
+
+
+def _sizes(limits: Limits) -> dict[str, int]:
+    """Return the bytes of each filesystem that a box can write."""
+    disk, shared = limits.disk_mb * _MB, limits.shared_mb * _MB
+    return {"/home": disk, "/tmp": disk, "/dev/shm": shared, RUN_DIR: _RUN_BYTES}
+
+
+def _most_files(size: int) -> int:
+    return max(_FEWEST_FILES, size // _BYTES_A_FILE)
 
 
 class Mounts:
@@ -101,15 +129,10 @@ class Mounts:
         # A box boots when it starts; the host's boot id would also tell which host it is on.
         mounts += ["--ro-bind", str(own[2]), "/proc/sys/kernel/random/boot_id"]
         # Everything a sandbox can write is one of these, so that it cannot fill the host's disk.
-        disk, shared = self._limits.disk_mb * _MB, self._limits.shared_mb * _MB
-        for perms, size, target in (
-            ("0755", disk, "/home"),
-            ("1777", disk, "/tmp"),
-            ("1777", shared, "/dev/shm"),
-        ):
-            mounts += ["--perms", perms, "--size", str(size), "--tmpfs", target]
+        permissions = {"/home": "0755", "/tmp": "1777", "/dev/shm": "1777", RUN_DIR: "0700"}
+        for target, size in _sizes(self._limits).items():
+            mounts += ["--perms", permissions[target], "--size", str(size), "--tmpfs", target]
         mounts += ["--perms", "0755", "--dir", HOME]
-        mounts += ["--perms", "0700", "--size", str(_RUN_BYTES), "--tmpfs", RUN_DIR]
         # Matplotlib keeps its list of fonts in a folder it must be able to write; the list itself is shared.
         mounts += ["--perms", "1777", "--dir", f"{RUN_DIR}/matplotlib"]
         for fonts in self._template.font_cache.glob("fontlist-*.json"):

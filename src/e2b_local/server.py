@@ -70,6 +70,8 @@ async def serve(config: Config) -> None:
         uvicorn.Config(
             Gateway(registry, control),
             lifespan="off",
+            # There are none: a request for one is answered as the plain request that it also is.
+            ws="none",
             access_log=False,
             date_header=False,
             server_header=False,

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from starlette.requests import Request
 
+from e2b_local.headers import whole_number
 from e2b_local.inbox.wire import OpError
 from e2b_local.sandbox import Sandbox
 
@@ -34,9 +35,8 @@ def signed_for(request: Request, sandboxes: Iterable[Sandbox]) -> Sandbox | None
         digest = hashlib.sha256(":".join(parts).encode()).digest()
         right = "v1_" + base64.b64encode(digest).decode().rstrip("=")
         if hmac.compare_digest(right.encode(), given.encode()):
-            if expiration is not None and (
-                not expiration.lstrip("-").isdigit() or int(expiration) < time.time()
-            ):
+            # Another text than a number is over as well, one with a sign before it too.
+            if expiration is not None and (whole_number(expiration) or 0) < time.time():
                 raise OpError("unauthenticated", "signature is already expired")
             return sandbox
     return None

@@ -11,11 +11,13 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from e2b_local.agent_client import BoxGoneError, final, outcome
 from e2b_local.inbox.wire import CHUNK_BYTES, Channel, OpError
+from e2b_local.messages import MessageError, text
 from e2b_local.sandbox import Sandbox
 
 _METADATA_HEADER = "x-metadata-"
@@ -25,7 +27,7 @@ _MAX_FILES = 10_000
 
 async def download(sandbox: Sandbox, request: Request) -> Response:
     """Reply with a file's bytes, compressed if the client asks for gzip."""
-    path = request.query_params.get("path", "")
+    path = _path(request.query_params.get("path", ""))
     stack = contextlib.AsyncExitStack()
     try:
         channel = await stack.enter_async_context(sandbox.box.agent.open("read", path=path))
@@ -68,7 +70,12 @@ async def upload(sandbox: Sandbox, request: Request) -> Response:
             data = _expanded(data)
         return JSONResponse([await _write(sandbox, request.query_params.get("path", ""), data, metadata)])
     written: list[dict[str, Any]] = []
-    async with request.form(max_files=_MAX_FILES) as form:
+    try:
+        form = await request.form(max_files=_MAX_FILES)
+    except (MultiPartException, ValueError) as exc:
+        raise OpError("invalid_argument", f"the form cannot be read: {exc}") from exc
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(form.close)
         parts = [part for _, part in form.multi_items() if isinstance(part, UploadFile)]
         for part in parts:
             # Of several files each part's own name is its path; of one, the query may name it.
@@ -84,7 +91,7 @@ async def _write(
 ) -> dict[str, Any]:
     if not path:
         raise OpError("invalid_argument", "no path is given")
-    async with sandbox.box.agent.open("write", path=path, metadata=metadata) as channel:
+    async with sandbox.box.agent.open("write", path=_path(path), metadata=metadata) as channel:
         sending = asyncio.create_task(_send(channel, data))
         done = asyncio.create_task(final(channel))
         try:
@@ -97,6 +104,13 @@ async def _write(
             for task in (sending, done):
                 task.cancel()
             await asyncio.gather(sending, done, return_exceptions=True)
+
+
+def _path(given: str) -> str:
+    try:
+        return text("path", given)
+    except MessageError as exc:
+        raise OpError("invalid_argument", str(exc)) from exc
 
 
 async def _send(channel: Channel, data: AsyncIterator[bytes]) -> None:

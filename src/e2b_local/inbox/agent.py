@@ -111,6 +111,8 @@ class Agent:
             return {"error": {"code": exc.code, "message": exc.message}}
         except ConnectionError:
             raise
+        except RecursionError:
+            return {"error": {"code": "invalid_argument", "message": "the folders are nested too deeply"}}
         except Exception as exc:
             traceback.print_exc()
             return {"error": {"code": "internal", "message": f"{type(exc).__name__}: {exc}"}}

@@ -24,7 +24,15 @@ _CODES = {
     errno.EISDIR: "invalid_argument",
     errno.ENAMETOOLONG: "invalid_argument",
     errno.ELOOP: "invalid_argument",
+    errno.EINVAL: "invalid_argument",
+    errno.ENXIO: "invalid_argument",  # a named pipe that nobody reads, or a socket
+    errno.ERANGE: "invalid_argument",  # the name of an attribute is too long, or
+    errno.E2BIG: "invalid_argument",  # its value
     errno.ENOTEMPTY: "failed_precondition",
+    errno.EAGAIN: "failed_precondition",  # a named pipe that is full
+    errno.EBUSY: "failed_precondition",
+    errno.ETXTBSY: "failed_precondition",
+    errno.EOPNOTSUPP: "failed_precondition",
     errno.ENOSPC: "resource_exhausted",
     errno.EDQUOT: "resource_exhausted",
 }

@@ -137,3 +137,47 @@ async def test_cpu_time_is_bounded(small: AsyncSandbox) -> None:
     with pytest.raises(CommandExitException) as caught:
         await small.commands.run("exec python -c 'while True: pass'", timeout=60)
     assert caught.value.error == "signal: cpu time limit exceeded"
+
+
+_ENTRIES = {
+    "files": "os.close(os.open(name, os.O_CREAT))",
+    "folders": "os.mkdir(name)",
+    "links": "os.symlink('x' * 90, name)",
+    "hard links": "os.link('first', name)",
+    "pipes": "os.mkfifo(name)",
+    "sockets": "socket.socket(socket.AF_UNIX).bind(name)",
+    "attributes": "os.setxattr('first', 'user.' + name, b'x' * 900)",
+}
+
+
+@pytest.mark.parametrize("folder", ["/home/user", "/tmp", "/dev/shm"])
+@pytest.mark.parametrize("make", _ENTRIES.values(), ids=_ENTRIES)
+async def test_the_number_of_files_is_bounded(small: AsyncSandbox, folder: str, make: str) -> None:
+    """Those without content cost memory too: they end like a full disk; there is room again afterwards."""
+    program = (
+        f"import os, shutil, socket\nos.makedirs('{folder}/many')\nos.chdir('{folder}/many')\n"
+        "open('first', 'w').close()\nmade = 0\n"
+        "try:\n"
+        "    for made in range(300_000):\n"
+        f"        name = f'{{made:07}}' + 'n' * 90\n        {make}\n"
+        "    print('all were made')\n"
+        "except OSError as exc:\n    print(exc.strerror)\n"
+        f"os.chdir('/')\nshutil.rmtree('{folder}/many')\n"
+    )
+    await small.files.write("/home/user/many.py", program)
+    shown = (await small.commands.run("python many.py", timeout=120)).stdout
+    # Before Linux 6.6 a memory filesystem keeps no attributes of a user's.
+    assert shown in ("No space left on device\n", *(["Operation not supported\n"] * ("setxattr" in make)))
+    await small.files.write(f"{folder}/more", "x")
+    await small.files.remove(f"{folder}/more")
+
+
+async def test_terminals_are_bounded(small: AsyncSandbox) -> None:
+    """One sandbox cannot take all that the machine has for every sandbox and for itself."""
+    program = (
+        "import pty\nkept = []\n"
+        "try:\n    while len(kept) < 3000:\n        kept += pty.openpty()\n"
+        "except OSError as exc:\n    print(len(kept) // 2 <= 256)\n"
+    )
+    await small.files.write("terminals.py", program)
+    assert (await small.commands.run("python terminals.py")).stdout == "True\n"
