@@ -26,6 +26,8 @@ State = Mapping[str, Any]
 
 _RULE, _REQUEST, _PLAN = "plan approval", "request", "plan"
 _DECISION, _BEGUN = "decision on a plan", "plan begun"
+_ANY_THREAD = ""
+"""A copied thread has the request and the plan of the first; the consent to it is the first's alone."""
 _AGREED = (
     "project", "archive", "baseline", "test_command", "setup_command", "workdir", "protect", "limits",
     "sandbox_policy", "by_products", "setup_changed", "clock",
@@ -76,33 +78,34 @@ class Consent:
         seal = await self._seals.seal(_RULE, owner_of(runtime, NAME).thread, [prepared, wanted])
         return {"plan_approval": wanted, "plan_approval_seal": seal}
 
-    async def seal_plan(self, plan: Plan, state: State, runtime: Runtime[Context]) -> dict[str, Any]:
+    async def seal_plan(self, plan: Plan, state: State) -> dict[str, Any]:
         """Return what state holds of a plan that a human may be asked about."""
-        seal = await self._seals.seal(_PLAN, owner_of(runtime, NAME).thread, _plan_facts(plan, state))
+        seal = await self._seals.seal(_PLAN, _ANY_THREAD, _plan_facts(plan, state))
         return {"plan": plan.model_dump(), "plan_seal": seal}
 
-    async def seal_request(self, state: State, runtime: Runtime[Context]) -> dict[str, str]:
+    async def seal_request(self, state: State) -> dict[str, str]:
         """Return what state holds of the request as it was prepared."""
-        seal = await self._seals.seal(_REQUEST, owner_of(runtime, NAME).thread, _request_facts(state))
+        seal = await self._seals.seal(_REQUEST, _ANY_THREAD, _request_facts(state))
         return {"request_seal": seal}
 
-    async def check_request(self, state: State, runtime: Runtime[Context]) -> None:
+    async def check_request(self, state: State) -> None:
         """Check that the request is the one that was prepared.
 
         Raises:
             InputError: a client changed it since.
         """
-        seal, thread = state.get("request_seal"), owner_of(runtime, NAME).thread
-        if not await self._seals.holds(seal, _REQUEST, thread, _request_facts(state)):
+        if not await self._seals.holds(
+            state.get("request_seal"), _REQUEST, _ANY_THREAD, _request_facts(state)
+        ):
             raise InputError(CHANGED)
 
-    async def plan(self, state: State, runtime: Runtime[Context]) -> Plan | None:
+    async def plan(self, state: State) -> Plan | None:
         """Return the current plan, or None where the graph made none in this very try."""
         plan = Plan.model_validate(state["plan"]) if state["plan"] else None
-        seal, thread = state.get("plan_seal"), owner_of(runtime, NAME).thread
-        if plan is None or not await self._seals.holds(seal, _PLAN, thread, _plan_facts(plan, state)):
+        if plan is None:
             return None
-        return plan
+        ours = await self._seals.holds(state.get("plan_seal"), _PLAN, _ANY_THREAD, _plan_facts(plan, state))
+        return plan if ours else None
 
     async def asks(self, state: State, runtime: Runtime[Context]) -> bool:
         """Whether a human decides on the current plan."""
@@ -129,7 +132,7 @@ class Consent:
 
     async def approved(self, state: State, runtime: Runtime[Context]) -> Plan | None:
         """Return the current plan if the last decision is to carry it out, and the graph wrote both."""
-        plan, made = await self.plan(state, runtime), (state["decisions"] or [{}])[-1]
+        plan, made = await self.plan(state), (state["decisions"] or [{}])[-1]
         if plan is None or made.get("type") not in APPROVED:
             return None
         same = (made.get("plan_hash"), made.get("iteration")) == (plan.hash(), state["iteration"])

@@ -56,14 +56,14 @@ class Nodes:
         self.verifying = Verifying(manager)
         self.consent = consent
 
-    async def trusted(self, state: RepairState, runtime: Runtime[Context]) -> None:
+    async def trusted(self, state: RepairState) -> None:
         """Check a state that clients can write, before a node works with it.
 
         Raises:
             InputError: it cannot be worked with, or the request is not the one that was prepared.
         """
         checked_state(state)
-        await self.consent.check_request(state, runtime)
+        await self.consent.check_request(state)
 
     def model(self, runtime: Runtime[Context]) -> BaseChatModel:
         """Return the run's chat model."""
@@ -99,7 +99,7 @@ class FirstAndLast(Nodes):
         if first.setup and first.setup.exit_code != 0:
             return fresh | setup_failed(state, first.setup)
         fresh |= await self._measured(state, runtime, first)
-        return fresh | await self.consent.seal_request({**state, **fresh}, runtime)
+        return fresh | await self.consent.seal_request({**state, **fresh})
 
     async def _measured(self, state: RepairState, runtime: Runtime[Context], first: First) -> Update:
         """Record what the project held and how its tests fail."""

@@ -27,7 +27,7 @@ class Planning(Nodes):
     @lasting
     async def plan(self, state: RepairState, runtime: Runtime[Context]) -> Update:
         """Ask the model for a plan."""
-        await self.trusted(state, runtime)
+        await self.trusted(state)
         progress(runtime, state, "plan", "Planning the repair.")
         left_s, steps = seconds_left(state), steps_left(state)
         if left_s <= 0 or steps <= 0:
@@ -46,7 +46,7 @@ class Planning(Nodes):
             return ready.update(state) | {"status": "failed", "summary": "The model gave no valid plan."}
         said = f"Plan, try {state['iteration']} of {state['limits']['tries']}: {plan.as_markdown()}"
         return ready.update(state) | {
-            **await self.consent.seal_plan(plan, state, runtime),
+            **await self.consent.seal_plan(plan, state),
             "edited": False,
             "step": 0,
             "steps": [],
@@ -71,8 +71,8 @@ class Planning(Nodes):
 
     async def approve(self, state: RepairState, runtime: Runtime[Context]) -> Update:
         """Wait for a human, unless the policy asks for none; only a decision on this very plan counts."""
-        await self.trusted(state, runtime)
-        plan = await self.consent.plan(state, runtime)
+        await self.trusted(state)
+        plan = await self.consent.plan(state)
         if plan is None:
             return {"plan": {}, "messages": [AIMessage("The plan was changed from outside: I make another.")]}
         made: dict[str, Any] = {"iteration": state["iteration"], "plan_hash": plan.hash()}
@@ -103,7 +103,7 @@ class Planning(Nodes):
         """Take the human's plan in place of the one that was shown."""
         changed = plan.hash() != shown.hash()
         return {
-            **await self.consent.seal_plan(plan, state, runtime),
+            **await self.consent.seal_plan(plan, state),
             "edited": changed,
             "decisions": await self.consent.record(made | {"plan_hash": plan.hash()}, state, runtime),
             "messages": [_human(f"Plan as edited: {plan.as_markdown()}")] if changed else [],

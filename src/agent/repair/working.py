@@ -43,7 +43,7 @@ class Working(Nodes):
         A step that a crashed visit had finished is not repeated; one that was cut short starts anew, from the
         files as the step before it left them.
         """
-        await self.trusted(state, runtime)
+        await self.trusted(state)
         plan, index = await self.consent.approved(state, runtime), state["step"]
         if plan is None:
             return {"decisions": []}  # none that counts: the plan is asked about next
@@ -93,7 +93,7 @@ class Working(Nodes):
 
         Protected files are put back in the thread's sandbox too: the next plan starts from there.
         """
-        await self.trusted(state, runtime)
+        await self.trusted(state)
         if await self.consent.approved(state, runtime) is None:
             raise InputError(NOT_APPROVED)
         progress(runtime, state, "verify", "Running the tests in a new sandbox, on the patch alone.")

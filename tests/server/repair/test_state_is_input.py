@@ -297,6 +297,8 @@ async def test_approval_of_one_thread_does_not_count_in_another(make_repair: Mak
     approved = next(one for one in history if one.next == ("execute",) and one.values["step"] == 0)
     told = len(repair.mind.told)
     copied = {name: value for name, value in approved.values.items() if name != "messages"}
-    with pytest.raises(InputError, match=r"no repair to go on with|`project` is missing|was begun for"):
-        await other.run(Command(update=copied, goto="execute"))
+    await other.graph.aupdate_state(other.config, copied, as_node="approve")
+    await other.run(None)
+    (question,) = await other.questions()
+    assert question.value["action_requests"][0]["args"] == plan(ADD, DOUBLE)
     assert len(repair.mind.told) == told
