@@ -103,6 +103,58 @@ async def test_shared_memory_is_bounded(doomed: AsyncSandbox, hoard: str) -> Non
     assert (await doomed.commands.run("echo fine")).stdout == "fine\n"
 
 
+_BOOKS = {
+    "pipes": "kept = [os.pipe() for _ in range(4000)]",
+    "sockets": "kept = [socket.socketpair() for _ in range(4000)]",
+    "page tables": (
+        "kept = mmap.mmap(-1, 50 << 30, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
+        "    kept.madvise(15)\n"  # MADV_NOHUGEPAGE
+        "    for at in range(0, 50 << 30, 2 << 20):\n        kept[at]"
+    ),
+}
+
+
+@pytest.mark.parametrize("hoard", _BOOKS.values(), ids=_BOOKS)
+async def test_what_the_kernel_holds_for_a_program_counts(doomed: AsyncSandbox, hoard: str) -> None:
+    """Pipes, sockets and page tables are memory of the host: who has too many of them is killed."""
+    program = (
+        "import mmap, os, signal, socket\nchildren = []\n"
+        "for _ in range(12):\n"
+        "    child = os.fork()\n    children.append(child)\n    if child:\n        continue\n"
+        f"    {hoard}\n"
+        "    signal.pause()\n"
+        "first, status = os.wait()\nprint(os.waitstatus_to_exitcode(status))\n"
+        "for child in set(children) - {first}:\n    os.kill(child, 9)\n"
+    )
+    await doomed.files.write("books.py", program)
+    assert (await doomed.commands.run("python books.py", timeout=120)).stdout == "-9\n"
+    assert (await doomed.commands.run("echo fine")).stdout == "fine\n"
+
+
+_OBJECTS = {
+    "queues": (
+        "q = c.msgget(0, 0o1600)\n    for _ in range(2):\n        c.msgsnd(q, message, 8000, 0o4000)",
+        "msg",
+    ),
+    "semaphores": ("c.semget(0, 250, 0o1600)", "sem"),
+}
+
+
+@pytest.mark.parametrize(("make", "kind"), _OBJECTS.values(), ids=_OBJECTS)
+async def test_system_v_objects_are_bounded(doomed: AsyncSandbox, make: str, kind: str) -> None:
+    """Queues and semaphores stay when their program has ended: beyond the limit they are removed."""
+    program = (
+        "import ctypes\nc = ctypes.CDLL(None)\nmessage = ctypes.create_string_buffer(b'\\1' * 9000)\n"
+        f"for _ in range(32000):\n    {make}\n"
+    )
+    await doomed.files.write("objects.py", program)
+    await doomed.commands.run("python objects.py", timeout=120)
+    async with asyncio.timeout(60):
+        while int((await doomed.commands.run(f"wc -l < /proc/sysvipc/{kind}")).stdout) > 20_000:
+            pass
+    assert (await doomed.commands.run("echo fine")).stdout == "fine\n"
+
+
 async def test_programs_go_before_the_agent(small: AsyncSandbox) -> None:
     """When memory is short the kernel kills what a command or a cell has started, not the agent."""
     shown = await small.commands.run("for i in 1 2 3; do cat /proc/self/oom_score_adj & done; wait")
