@@ -16,7 +16,7 @@ async def save(box: Box, archive: pathlib.Path) -> None:
     """Write the files of a box to an archive on the host; leave none on an error.
 
     Raises:
-        OpError: the files could not be read, or there is no room for them.
+        OpError: the files could not be read, there is no room for them, or more comes than a box can hold.
         BoxGoneError: the box ended meanwhile.
     """
     async with AsyncExitStack() as undo:
@@ -25,6 +25,9 @@ async def save(box: Box, archive: pathlib.Path) -> None:
             with archive.open("xb") as file:
                 async with box.agent.open("archive") as channel:
                     while isinstance(piece := await channel.receive(), bytes):
+                        if box.most_bytes is not None and file.tell() + len(piece) > box.most_bytes:
+                            # Whoever sends it is inside, and may send without end.
+                            raise OpError("resource_exhausted", "cannot keep the snapshot: it is too large")
                         await asyncio.to_thread(file.write, piece)
                     outcome(piece)
         except OSError as exc:

@@ -19,6 +19,8 @@ class Box(Protocol):
 
     agent: AgentClient
     ended: asyncio.Event
+    most_bytes: int | None
+    """How large an archive of its files can be, None where nothing bounds them."""
 
     async def freeze(self) -> None:
         """Stop every process in the box, keeping its memory."""

@@ -48,9 +48,11 @@ class BubblewrapBox:
         socket_path: pathlib.Path,
         stderr: asyncio.Task[None],
         group: Group,
+        most_bytes: int,
     ) -> None:
         self.agent = AgentClient(socket_path)
         self.ended = asyncio.Event()
+        self.most_bytes: int | None = most_bytes
         self._monitor = monitor
         # A descriptor, not a number: it can never mean another process.
         self._init = os.pidfd_open(init_pid)
@@ -210,7 +212,9 @@ class BubblewrapLauncher:
             for path in own:
                 path.unlink(missing_ok=True)
         said = asyncio.create_task(_drain(monitor, number))
-        return BubblewrapBox(monitor, init_pid, socket_path, said, group)
+        # An archive repeats names and attributes, which are up to half of what files cost.
+        most_bytes = 2 * writable_bytes(self._limits)
+        return BubblewrapBox(monitor, init_pid, socket_path, said, group, most_bytes)
 
     async def _limit_files(self, init_pid: int) -> None:
         """Bound the number of files in the filesystems of a box.

@@ -33,6 +33,7 @@ class PlainBox:
     ) -> None:
         self.agent = AgentClient(socket_path)
         self.ended = asyncio.Event()
+        self.most_bytes: int | None = None
         self._process = process
         self._folder = folder
         self._socket_path = socket_path

@@ -28,7 +28,15 @@ class Archive:
         """Send the folders; what cannot be read is left out."""
         # Each folder is packed under its number: another box may have its home elsewhere. Of /tmp only what
         # is in it: the folder itself is not the user's, and unpacking it would fail.
-        command = [*_TAR, "--create", "--ignore-failed-read", "--warning=no-file-ignored", "--file=-"]
+        # Holes stay holes: as zeros, one empty file could be larger than the host's disk.
+        command = [
+            *_TAR,
+            "--create",
+            "--sparse",
+            "--ignore-failed-read",
+            "--warning=no-file-ignored",
+            "--file=-",
+        ]
         names = []
         for number, folder in enumerate(self._folders):
             command.append(f"--transform=s,^{folder.lstrip('/')},{number},S")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import pathlib
 import sys
 import tempfile
@@ -11,6 +13,10 @@ import pytest
 from e2b import FileNotFoundException, SandboxException, SandboxNotFoundException, SandboxState
 from e2b_code_interpreter import AsyncSandbox, Sandbox
 
+from e2b_local.agent_client import AgentClient
+from e2b_local.archives import save
+from e2b_local.inbox.wire import Channel, OpError
+from e2b_local.plain import PlainBox
 from support.e2b_process import E2BLocal, MakeSandbox, start_e2b_local
 
 
@@ -35,6 +41,43 @@ async def test_a_snapshot_holds_files_as_they_were(
     assert await copy.files.read("f") == "copy's"
     with pytest.raises(SandboxException):
         await make_sandbox(template=snapshot.snapshot_id)
+
+
+async def test_holes_of_a_file_stay_holes(sandbox: AsyncSandbox, make_sandbox: MakeSandbox) -> None:
+    """A file with nothing in it takes no room in a snapshot, however large it says it is."""
+    await sandbox.commands.run("truncate -s 500G hole; echo end >> hole; truncate -s 900G /tmp/all")
+    async with asyncio.timeout(60):
+        snapshot = await sandbox.create_snapshot()
+    copy = await make_sandbox(template=snapshot.snapshot_id)
+    shown = await copy.commands.run("stat -c %s hole /tmp/all; du -k hole | cut -f1; tail -c 4 hole")
+    assert shown.stdout == f"{(500 << 30) + 4}\n{900 << 30}\n4\nend\n"
+
+
+class _EndlessBox(PlainBox):
+    """A box whose agent, as one that a program has taken over might, sends an archive without end."""
+
+    def __init__(self, socket_path: pathlib.Path) -> None:
+        self.agent = AgentClient(socket_path)
+        self.most_bytes = 8 << 20
+
+
+async def test_an_archive_cannot_be_larger_than_a_sandbox(tmp_path: pathlib.Path) -> None:
+    """Whatever comes out of a sandbox, the host's disk takes no more than its files could be."""
+
+    async def send(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        channel = Channel(reader, writer)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await channel.send_data(bytes(1 << 20))
+
+    with tempfile.TemporaryDirectory(prefix="e2b-test-") as folder:  # a socket's name must be short
+        socket_path = pathlib.Path(folder, "s")
+        agent = await asyncio.start_unix_server(send, socket_path)
+        archive = tmp_path / "archive"
+        with pytest.raises(OpError, match="too large"):
+            await save(_EndlessBox(socket_path), archive)
+        agent.close()
+    assert not archive.exists()
 
 
 @pytest.mark.usefixtures("isolated")
