@@ -120,6 +120,9 @@ class HostileServer:
     def _endless_headers(self, request: Request) -> AsyncIterator[bytes]:
         return _forever(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n" * 10_000)
 
+    def _endless_continues(self, request: Request) -> AsyncIterator[bytes]:
+        return _forever(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000)
+
     def _another_protocol(self, request: Request) -> bytes:
         return b"SSH-2.0-\x1b[2J\r\n"
 

@@ -1,17 +1,14 @@
 """Look at everything a run needs, and say what to do about what is missing."""
 
 import asyncio
-import http.client
-import json
 import platform
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Literal
 
+import httpx
 from rich.table import Table
 
 from agent.cli import exits
@@ -23,7 +20,8 @@ from agent.cli.screen import Screen
 from agent.cli.serve import refuse_unknown_tools
 from agent.cli.session import Session
 from agent.cli.visible import Text, one_line
-from agent.client import ClientError, ProtocolError
+from agent.client import ClientError, Limits, ProtocolError
+from agent.client.transport import BoundedTransport
 
 if TYPE_CHECKING:
     from agent.settings import Settings
@@ -76,7 +74,7 @@ def _checks(settings: "Settings", session: Session) -> Iterator[Check]:
     )
     yield _project()
     yield _model(settings)
-    yield _sandboxes(settings)
+    yield _sandboxes(settings, session)
     yield _isolation(settings)
     yield _git()
     yield _server(session)
@@ -110,37 +108,36 @@ def _model(settings: "Settings") -> Check:
     return Check("model", "good", settings.model)
 
 
-def _sandboxes(settings: "Settings") -> Check:
+def _sandboxes(settings: "Settings", session: Session) -> Check:
     key = settings.e2b_api_key
     if key is None:
         todo = "Set E2B_API_KEY for E2B; without it demo and serve start e2b-local."
         return Check("sandboxes", "note", "no E2B key", todo)
     base = settings.e2b_api_url or f"https://api.{settings.e2b_domain or 'e2b.app'}"
-    request = urllib.request.Request(
-        f"{base}/v2/sandboxes?limit=100&state=running,paused", headers={"X-API-KEY": key.get_secret_value()}
-    )
     try:
-        with _no_redirects.open(request, timeout=_PATIENCE_S) as response:
-            found = json.loads(response.read(_MOST_LISTED))
-        if not isinstance(found, list):
-            raise ValueError("it lists no sandboxes")
-    except urllib.error.HTTPError as exc:
-        if exc.code in {401, 403}:
+        found = session.run(asyncio.wait_for(_listed(base, key.get_secret_value()), _PATIENCE_S))
+    except httpx.HTTPStatusError as exc:
+        code = exc.response.status_code
+        if code in {401, 403}:
             return Check("sandboxes", "bad", f"{base} refuses the key", "Set a valid E2B_API_KEY.")
-        return Check("sandboxes", "bad", f"{base} answers {exc.code}", "Try again later.")
-    except (OSError, ValueError, RecursionError, http.client.HTTPException) as exc:
-        return Check("sandboxes", "bad", f"{base}: {exc}", "Check the network, and E2B_API_URL if it is set.")
-    return Check("sandboxes", "good", f"{base} accepts the key; {len(found)} running or paused")
+        return Check("sandboxes", "bad", f"{base} answers {code}", "Try again later.")
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError, TimeoutError) as exc:
+        why = str(exc) or f"no answer within {_PATIENCE_S:g} s"
+        return Check("sandboxes", "bad", f"{base}: {why}", "Check the network, and E2B_API_URL if it is set.")
+    return Check("sandboxes", "good", f"{base} accepts the key; {found} running or paused")
 
 
-class _RefuseRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows none: the key would go along, wherever it leads."""
-
-    def redirect_request(self, *args: object) -> None:
-        """Return no request, so that the redirect is an error of HTTP."""
-
-
-_no_redirects = urllib.request.build_opener(_RefuseRedirects)
+async def _listed(base: str, key: str) -> int:
+    """Return how many sandboxes a service lists, of the first hundred."""
+    transport = BoundedTransport(httpx.AsyncHTTPTransport(), Limits(answer_bytes=_MOST_LISTED))
+    async with httpx.AsyncClient(transport=transport, timeout=_PATIENCE_S) as client:
+        question = f"{base}/v2/sandboxes?limit=100&state=running,paused"
+        answer = await client.get(question, headers={"X-API-KEY": key})
+        answer.raise_for_status()
+        found = answer.json()
+    if not isinstance(found, list):
+        raise ValueError("it lists no sandboxes")
+    return len(found)
 
 
 def _isolation(settings: "Settings") -> Check:

@@ -8,14 +8,17 @@ import errno
 import os
 import re
 import secrets
+import shutil
+import signal
 import stat
+import threading
 import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 Kind = Literal["file", "link", "behind a link", "missing", "not a file"]
 
@@ -24,6 +27,14 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 20
+
+STAGE = ".sandbox-agent-apply"
+"""Where changes are put together, in the folder that they are for."""
+_BEFORE, _AFTER = f"{STAGE}/before", f"{STAGE}/after"
+_STAGE_IS_THERE = (
+    "it is there already. Another --apply works in the folder, or one was killed: then `before` in it has "
+    "the files as they were, and it can be moved away"
+)
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -185,40 +196,88 @@ class Folder:
             raise
         return at
 
+    def refuse_half_done(self) -> None:
+        """See that no change is under way here, and none was left in its midst.
+
+        Raises:
+            OSError: one is, or was.
+        """
+        if self.kind(STAGE)[0] != "missing":
+            raise OSError(errno.EEXIST, _STAGE_IS_THERE, STAGE)
+
     def replace(self, changes: Mapping[str, Content | None], before: Mapping[str, Content | None]) -> None:
         """Write and delete files: all of them, or none.
 
+        What takes time or room is done first, in a folder `STAGE` that is gone afterwards: new contents are
+        written there, and what they replace is kept. Then each file is put into place by one rename; to take
+        them back needs no room. A signal, such as Ctrl-C, waits meanwhile. Only a process that is killed
+        between two renames leaves some done; the others, and all as they were, are then in `STAGE`.
+
         A folder that loses its last file is removed, as git does. A file that is there keeps its mode, except
-        whether it may be run.
+        whether it may be run, and for root its owner.
 
         Args:
             changes: what each file shall hold; None deletes it.
             before: what they hold as far as the caller knows; None where there is no file.
 
         Raises:
-            OSError: something cannot be written, or is not as in `before` any more; all is as it was, unless
-                the same trouble kept a file from being put back.
+            OSError: something cannot be written, or is not as in `before` any more, or `STAGE` is there; all
+                is as it was, unless the same trouble kept a file from being put back.
         """
+        with _signals_wait():
+            self.refuse_half_done()
+            os.mkdir(STAGE, 0o700, dir_fd=self._root)
+            try:
+                for name, content in changes.items():
+                    if before[name] is not None:  # where none is, one may stand that is to be deleted first
+                        self._check_unchanged(name, before[name])
+                    self._prepare(name, content, before[name])
+                self._put_into_place(changes, before)
+            finally:
+                self._forget()
+                shutil.rmtree(STAGE, ignore_errors=True, dir_fd=self._root)
+
+    def _prepare(self, name: str, content: Content | None, before: Content | None) -> None:
+        """Write to `STAGE` what a file shall hold, and keep there what it holds."""
+        owner = None
+        if before is not None:
+            with self._below(name) as (folder, last), self._below(f"{_BEFORE}/{name}", []) as (kept, _):
+                found = os.stat(last, dir_fd=folder, follow_symlinks=False)
+                owner = (found.st_uid, found.st_gid)
+                try:
+                    os.link(last, last, src_dir_fd=folder, dst_dir_fd=kept, follow_symlinks=False)
+                except OSError:  # another file system, or one without hard links
+                    _write_whole(kept, last, before.data, before.mode, owner)
+        if content is not None:
+            with self._below(f"{_AFTER}/{name}", []) as (folder, last):
+                _write_whole(folder, last, content.data, _mode(content, before), owner)
+
+    def _put_into_place(
+        self, changes: Mapping[str, Content | None], before: Mapping[str, Content | None]
+    ) -> None:
         done: list[str] = []
         made: list[str] = []
         try:
             for name in sorted(changes, key=lambda name: changes[name] is not None):  # deletions first
                 self._check_unchanged(name, before[name])
-                self._write(name, changes[name], before[name], made)
                 done.append(name)
+                # Where a file is, its folder is; one that has gone meanwhile is not made anew.
+                self._write(name, changes[name], _AFTER, made if before[name] is None else None)
         except BaseException:
             for name in reversed(done):
                 with suppress(OSError):
-                    self._write(name, before[name], None, [])
+                    self._write(name, before[name], _BEFORE, [] if changes[name] is None else None)
             self._remove_empty(reversed(made))
             raise
 
-    def _write(self, name: str, content: Content | None, before: Content | None, made: list[str]) -> None:
-        with self._below(name, made if content else None) as (folder, last):
+    def _write(self, name: str, content: Content | None, stage: str, made: list[str] | None) -> None:
+        """Take a file from a folder of `STAGE`, or delete it."""
+        with self._below(name, made) as (folder, last):
             if content is None:
                 os.unlink(last, dir_fd=folder)
             else:
-                _write_whole(folder, last, content.data, _mode(content, before))
+                with self._below(f"{stage}/{name}") as (ready, _):
+                    _move(ready, folder, last)
         if content is None:
             parts = name.split("/")[:-1]
             self._remove_empty("/".join(parts[:end]) for end in range(len(parts), 0, -1))
@@ -247,19 +306,53 @@ class Folder:
             os.close(folder)
 
 
-def _write_whole(folder: int, name: str, data: bytes, mode: int) -> None:
+def _write_whole(
+    folder: int, name: str, data: bytes, mode: int, owner: tuple[int, int] | None = None
+) -> None:
     """Write a file so that it appears with all it holds, in place of what has the name, also of a link."""
     draft = f".{secrets.token_hex(8)}.draft"
     descriptor = os.open(draft, _DRAFT, 0o600, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
+            if owner is not None and os.geteuid() == 0:
+                os.fchown(descriptor, *owner)
             os.fchmod(descriptor, mode)
         os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with suppress(OSError):
             os.unlink(draft, dir_fd=folder)
         raise
+
+
+def _move(source: int, target: int, name: str) -> None:
+    """Move a file to another folder, in place of what has its name there."""
+    try:
+        os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)
+    except OSError as exc:
+        if exc.errno != errno.EXDEV:  # a file system that is mounted in the folder
+            raise
+        found = os.stat(name, dir_fd=source, follow_symlinks=False)
+        content = read_regular(name, found.st_size, dir_fd=source)
+        _write_whole(target, name, content.data, content.mode, (found.st_uid, found.st_gid))
+
+
+@contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Let the signals that end a command take effect after the block."""
+    came: list[int] = []
+    known: dict[int, Any] = {}
+    ends = (int(signal.SIGINT), int(signal.SIGTERM), int(signal.SIGHUP))
+    if threading.current_thread() is threading.main_thread():  # no other may
+        for signum in ends:
+            known[signum] = signal.signal(signum, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        for signum, handler in known.items():
+            signal.signal(signum, handler or signal.SIG_DFL)  # None: it was not Python's
+        for signum in came:
+            signal.raise_signal(signum)
 
 
 def _mode(content: Content, before: Content | None) -> int:

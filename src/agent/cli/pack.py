@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
-from agent.cli.folder import Content, Folder, Kind, refused_name, unsendable_name
+from agent.cli.folder import STAGE, Content, Folder, Kind, refused_name, unsendable_name
 from agent.cli.git import Git, GitError, find_git, in_repository
 
 MAX_BYTES = 1_000_000
@@ -18,7 +18,9 @@ MAX_ARCHIVE_BYTES = 50_000_000
 _MAX_UNPACKED_BYTES = 300_000_000  # as the server has it
 _PEEKED = 8000
 
-_NEVER = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__", ".mypy_cache", ".pytest_cache"})
+_NEVER = frozenset(
+    {".git", ".venv", "venv", "node_modules", "__pycache__", ".mypy_cache", ".pytest_cache", STAGE}
+)
 _REASONS: Mapping[Kind, str] = {
     "file": "",
     "link": "a link",

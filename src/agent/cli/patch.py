@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from agent.cli.folder import Content, Folder, read_regular, refused_name, unsendable_name
+from agent.cli.folder import STAGE, Content, Folder, read_regular, refused_name, unsendable_name
 from agent.cli.git import Answer, Git, GitError, in_repository, outside
 
 _NAMED = 5
@@ -57,7 +57,8 @@ def touched(diff: str) -> list[str]:
     if not names:
         raise PatchError("git finds no file in the changes; nothing was changed.")
     for name in names:
-        if why := refused_name(name) or unsendable_name(name):
+        ours = "is where changes are put together" if name.split("/")[0] == STAGE else ""
+        if why := refused_name(name) or unsendable_name(name) or ours:
             raise PatchError(f"The changes were not applied: {name!r}: {why}.")
     return names
 
@@ -106,6 +107,7 @@ def apply(diff: str, folder: Path, *, force: bool = False, sent: Collection[str]
         )
     try:
         with Folder(folder) as place:
+            place.refuse_half_done()
             before = _read(place, names)
             if sent is not None and (others := [name for name in names if before[name] and name not in sent]):
                 raise PatchError(f"Not applied: {', '.join(others)} would change, and was not sent.")
@@ -175,8 +177,14 @@ def refuse_uncommitted(folder: Path, paths: Collection[str]) -> None:
         paths: what is sent, and may so be changed.
 
     Raises:
-        PatchError: git is missing or cannot tell, or some of the files have uncommitted changes.
+        PatchError: git is missing or cannot tell, or some of the files have uncommitted changes, or another
+            change is under way.
     """
+    try:
+        with Folder(folder) as place:
+            place.refuse_half_done()
+    except OSError as exc:
+        raise PatchError(f"Nothing was sent: {exc.filename} cannot be written: {exc.strerror}.") from exc
     if changed := uncommitted(folder, paths):
         more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
         raise PatchError(

@@ -25,12 +25,15 @@ from rich.text import Text as _Text
 
 _LONGEST_FIELD = 200  # characters of a name, an id, a status: more would push the rest off the screen
 
-# Control, format, surrogate, line and paragraph separator.
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-# Letters and marks that draw nothing (Unicode's Default_Ignorable_Code_Point), and a blank that is a symbol.
+# Control, format, surrogate, line and paragraph separator; and what this Python does not know, which may be
+# one of these by now, but for where emoji and ideographs are added.
+_HIDDEN = frozenset({"Cc", "Cf", "Cn", "Cs", "Zl", "Zp"})
+_GROWING = re.compile("[\U0001f000-\U0001faff\U00020000-\U0003fffd]")
+# Letters and marks that draw nothing (Unicode's Default_Ignorable_Code_Point and two more), and a blank that
+# is a symbol.
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
-    "\U000e0000-\U000e0fff]"
+    "\U00016fe4\U0001d159\U000e0000-\U000e0fff]"
 )
 _SYMBOL = (
     "\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u27bf\u2900-\u297f\u2b00-\u2bff"
@@ -38,7 +41,8 @@ _SYMBOL = (
 )
 # Each is as it stands in emoji, where it is part of one picture: ⚠️, 1️⃣, 👩‍💻. Elsewhere it hides.
 _PART_OF_EMOJI = (
-    f"(?<=[{_SYMBOL}])\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)|(?<=[{_SYMBOL}\ufe0f])\u200d(?=[{_SYMBOL}])"
+    f"(?<=[{_SYMBOL}])\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)|"
+    f"(?:(?<=[{_SYMBOL}])|(?<=[{_SYMBOL}]\ufe0f))\u200d(?=[{_SYMBOL}])"
 )
 # Nothing hides among these; named so that long texts are quick.
 _HARMLESS = "\t\n\x20-\x7e\xa0-\xac\xae-\u02ff\u0370-\u0482\u048a-\u0590\u3400-\u9fff\uac00-\ud7a3"
@@ -89,6 +93,8 @@ def _shown(found: re.Match[str]) -> str:
     if each == "\x7f":
         return "␡"
     category = unicodedata.category(each)
+    if category == "Cn" and _GROWING.fullmatch(each):
+        return each
     if category in _HIDDEN or _BLANK.fullmatch(each) or (category in _MARKS and _is_piled(found)):
         return f"<U+{ord(each):04X}>"
     return each

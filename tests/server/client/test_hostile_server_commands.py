@@ -82,7 +82,7 @@ def test_command_says_in_a_line_that_the_server_is_none(kind: str) -> None:
         assert not elsewhere.requests
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "nothing_right"])
+@pytest.mark.parametrize("kind", [*KINDS, "nothing_right", "drips", "endless_continues"])
 def test_doctor_says_that_the_server_is_none(kind: str) -> None:
     """Among what else it finds; it is there to look, so its exit code is about what is missing."""
     with (

@@ -43,6 +43,10 @@ def assert_visible(text: str) -> None:
         ("e" + "\u0301" * 6, "e" + "\u0301" * 5 + "<U+0301>"),
         ("\u0e01" + "\u0e47" * 7, "\u0e01" + "\u0e47" * 5 + "<U+0E47>" * 2),
         ("rm\u200d -rf", "rm<U+200D> -rf"),
+        ("rm\ufe0f\u200d⚠", "rm<U+FE0F><U+200D>⚠"),
+        ("⚠\ufe0f\ufe0f", "⚠\ufe0f<U+FE0F>"),
+        ("rm\U0001d159 \U00016fe4-rf", "rm<U+1D159> <U+16FE4>-rf"),
+        ("a\uffffb", "a<U+FFFF>b"),
     ],
 )
 def test_visible_shows_what_would_hide(text: str, shown: str) -> None:
@@ -58,6 +62,7 @@ def test_visible_shows_what_would_hide(text: str, shown: str) -> None:
         "plain\n\ttext ~",
         "naïve Straße 日本語 한국어 Ελληνικά עברית العربية हिन्दी",
         "⚠️ 1️⃣ 👩‍💻 ❤️‍🔥 👍🏽",
+        "❤\ufe0f\u200d🔥 \U0001faff",
         "e\u0301",
         "a\xa0b",
     ],
