@@ -20,8 +20,8 @@ from agent.tools import Limits
         ({"internet": "setup"}, "There is no internet access"),
         ({"internet": "on"}, "`pip install` works"),
         (
-            {"internet": ["pypi.org", "a.example"]},
-            "only these hosts can be reached: pypi.org, a.example",
+            {"internet": ["packages.example", "a.example"]},
+            "only these hosts can be reached: packages.example, a.example",
         ),
         ({"keep": "thread"}, "for your later messages"),
         ({"keep": "run"}, "for this request alone"),

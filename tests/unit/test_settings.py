@@ -59,12 +59,12 @@ def test_settings_pass_on_only_variables_that_are_set_and_harmless() -> None:
 
 def test_settings_take_hosts_for_the_internet() -> None:
     """Names, `*.name`, IPv4 addresses and blocks of them; what is none of these stops the start."""
-    given = "PyPI.org, *.python.org,198.51.100.1,198.51.100.0/24"
-    hosts = ["pypi.org", "*.python.org", "198.51.100.1", "198.51.100.0/24"]
+    given = "PyPI.org, *.example.org,198.51.100.1,198.51.100.0/24"
+    hosts = ["packages.example", "*.example.org", "198.51.100.1", "198.51.100.0/24"]
     assert Settings.from_env({"SANDBOX_INTERNET": given}).internet == hosts
     for wrong in (
-        "https://pypi.org",
-        "pypi.org:443",
+        "https://packages.example",
+        "packages.example:443",
         "198.51.100.400",
         "198.51.100.1/24",
         "*",
@@ -72,12 +72,12 @@ def test_settings_take_hosts_for_the_internet() -> None:
         "a b",
     ):
         with pytest.raises(SettingsError, match=f"{re.escape(repr(wrong))} is no host"):
-            Settings.from_env({"SANDBOX_INTERNET": f"pypi.org,{wrong}"})
+            Settings.from_env({"SANDBOX_INTERNET": f"packages.example,{wrong}"})
 
 
 def test_a_run_names_hosts_among_those_of_the_deployment() -> None:
     """Fewer are its choice; another one, or what is none, is refused before there is a sandbox."""
-    policy = SandboxPolicy(internet=["pypi.org", "a.example"])
+    policy = SandboxPolicy(internet=["packages.example", "a.example"])
     assert policy.varied(Context(internet=["a.example"])).internet == ["a.example"]
     with pytest.raises(InputError, match="more than this deployment allows"):
         policy.varied(Context(internet=["b.example"]))
