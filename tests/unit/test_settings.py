@@ -59,7 +59,7 @@ def test_settings_pass_on_only_variables_that_are_set_and_harmless() -> None:
 
 def test_settings_take_hosts_for_the_internet() -> None:
     """Names, `*.name`, IPv4 addresses and blocks of them; what is none of these stops the start."""
-    given = "PyPI.org, *.example.org,198.51.100.1,198.51.100.0/24"
+    given = "Packages.Example, *.example.org,198.51.100.1,198.51.100.0/24"
     hosts = ["packages.example", "*.example.org", "198.51.100.1", "198.51.100.0/24"]
     assert Settings.from_env({"SANDBOX_INTERNET": given}).internet == hosts
     for wrong in (
