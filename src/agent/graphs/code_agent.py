@@ -88,13 +88,19 @@ def _approvals(tools: Sequence[BaseTool], settings: Settings) -> ApprovalsMiddle
             f"ASK_FIRST={settings.ask_first_tools!r} cannot be used: there is no tool {unknown[0]!r}; "
             f"there are: {', '.join(names)}"
         )
-    if free := settings.free_of_approval:
-        logger.warning(
-            "ASK_FIRST=%s: %s can do the same and asks nobody; name all three to be asked about all code",
-            settings.ask_first_tools,
-            " and ".join(free),
-        )
     return ApprovalsMiddleware(tools, ask_first=settings.ask_first, seals=deployment_seals(settings))
 
 
-graph = code_agent(Settings.from_env())
+def warn_of_free_tools(settings: Settings) -> None:
+    """Log which tools run code and ask nobody, where another that runs code asks."""
+    if free := settings.free_of_approval:
+        logger.warning(
+            "ASK_FIRST=%s leaves %s free, which can do the same: name all that run code to be asked about it",
+            settings.ask_first_tools,
+            " and ".join(free),
+        )
+
+
+_settings = Settings.from_env()
+warn_of_free_tools(_settings)
+graph = code_agent(_settings)
