@@ -11,6 +11,8 @@ from agent.errors import SettingsError
 SERVER, SERVER_KEY = "LANGGRAPH_URL", "LANGGRAPH_API_KEY"
 SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
 """How the variables that hold secrets are named, by those who name them well."""
+_OTHER_NAMES = {"LANGCHAIN": "LANGSMITH"}
+"""First words of variables that a service heeds beside its own."""
 _ADDRESS_ENDINGS = ("_URL", "_URI", "_HOST", "_DOMAIN", "_ENDPOINT", "_BASE", "_PROXY")
 
 
@@ -60,15 +62,20 @@ def refuse_mixed(
         SettingsError: it does; says which variables, and what to do.
     """
     for key, secret in exported.items():
-        service = key.partition("_")[0]
+        service = _service(key)
         if not (secret.strip() and key.endswith(SECRET_ENDINGS)) or file.get(key) == secret:
             continue
         if service not in services if services is not None else service == SERVER.partition("_")[0]:
             continue
         for name, value in file.items():
-            of_service = name.partition("_")[0] == service and not exported.get(name, "").strip()
+            of_service = _service(name) == service and not exported.get(name, "").strip()
             if of_service and value.strip() and (name.endswith(_ADDRESS_ENDINGS) or "://" in value):
                 raise SettingsError(
                     f"{key} is exported, and {name} stands in .env: a key goes only to an address from the "
                     "same place. Export both, or write both into .env."
                 )
+
+
+def _service(name: str) -> str:
+    word = name.partition("_")[0]
+    return _OTHER_NAMES.get(word, word)

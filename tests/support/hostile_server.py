@@ -161,6 +161,15 @@ class HostileServer:
             found = [self.artifact[0]] if self.artifact else []
         return _body(json.dumps(found).encode())
 
+    def _many_that_wait(self, request: Request) -> bytes | AsyncIterator[bytes]:
+        if not request.path.endswith("/search"):
+            return self._honest(request)
+        wanted = json.loads(request.body)
+        numbers = range(wanted["offset"], wanted["offset"] + wanted["limit"])
+        return _body(
+            json.dumps([{"thread_id": f"t{each}", "status": "interrupted"} for each in numbers]).encode()
+        )
+
 
 @contextmanager
 def serving(server: HostileServer) -> Iterator[HostileServer]:

@@ -27,7 +27,7 @@ from typing import IO, Literal
 from agent.cli.folder import read_regular
 from agent.cli.processes import absolute_path, find_program, inherited
 
-Command = Literal["apply", "check-ignore", "config", "ls-files", "status"]
+Command = Literal["apply", "check-ignore", "config", "ls-files", "status", "update-index"]
 """What git is asked to do here: all built in, none of them for the network."""
 
 _LIMIT_S = 60

@@ -6,6 +6,7 @@ bytes that were sent, with which it was made.
 """
 
 import fnmatch
+import os
 import re
 import tempfile
 from collections.abc import Collection, Sequence
@@ -199,6 +200,8 @@ def uncommitted(folder: Path, paths: Collection[str]) -> list[str]:
     No filter runs, such as git-lfs: a file of a filter's counts as changed where its size or times are not
     those that git noted when it wrote it.
 
+    A file that git was told to take for unchanged is compared, too, where it is there.
+
     Args:
         folder: what the paths are relative to.
         paths: names of files.
@@ -213,6 +216,7 @@ def uncommitted(folder: Path, paths: Collection[str]) -> list[str]:
                 raise GitError(git.hidden_commits)
             if git.common is None:
                 return []
+            _look_at_all(git)
             # All of the folder is asked about: thousands of paths do not fit on a command line.
             done = git.run("status", *options, "--", ".")
             if done.returncode != 0:
@@ -225,6 +229,24 @@ def uncommitted(folder: Path, paths: Collection[str]) -> list[str]:
             "Commit them, and give --force."
         ) from exc
     return sorted(changed & set(paths))
+
+
+def _look_at_all(git: Git) -> None:
+    """Take from the view's copy of the index what keeps `git status` from looking at files that are there.
+
+    Raises:
+        GitError: git did not.
+    """
+    listed = git.run("ls-files", "-v", "-z", "--", ".")
+    # `h` and `s`: assumed unchanged; `S` and `s`: not wanted in a sparse checkout.
+    told = [
+        entry[2:] for entry in listed.names if entry[0] in "hsS" and os.path.lexists(git.folder / entry[2:])
+    ]
+    asked = b"".join(os.fsencode(name) + b"\0" for name in told)
+    for option in ("--no-assume-unchanged", "--no-skip-worktree") if told else ():
+        done = git.run("update-index", option, "-z", "--stdin", stdin=asked)
+        if done.returncode != 0:
+            raise GitError(done.said)
 
 
 def _apply(git: Git, *options: str, diff: str) -> Answer:

@@ -106,15 +106,22 @@ def dotenv(config: Path) -> dict[str, str]:
         LocalServerError: one of the two files cannot be read.
     """
     try:
-        said = json.loads(config.read_text(encoding="utf-8"))
-        named = said.get("env") if isinstance(said, dict) else None
-        if isinstance(named, Mapping):
-            return {str(key): str(value) for key, value in named.items() if value}
-        file = config.parent / str(named or ".env")
-        if not file.is_file():
-            return {}
-        from dotenv import dotenv_values
-
-        return {key: value for key, value in dotenv_values(file, interpolate=False).items() if value}
-    except (OSError, ValueError) as exc:
+        found = _variables(config)
+        if odd := [name for name, value in found.items() if "\0" in name + value or "=" in name]:
+            raise ValueError(f"{odd[0]!r} has what no variable can have")
+        return found
+    except (OSError, ValueError, RecursionError) as exc:
         raise LocalServerError(f"{config}, or the file it names as `env`, cannot be read: {exc}") from exc
+
+
+def _variables(config: Path) -> dict[str, str]:
+    said = json.loads(config.read_text(encoding="utf-8"))
+    named = said.get("env") if isinstance(said, dict) else None
+    if isinstance(named, Mapping):
+        return {str(key): str(value) for key, value in named.items() if value}
+    file = config.parent / str(named or ".env")
+    if not file.is_file():
+        return {}
+    from dotenv import dotenv_values
+
+    return {key: value for key, value in dotenv_values(file, interpolate=False).items() if value}

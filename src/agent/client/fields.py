@@ -3,6 +3,7 @@
 A server may be broken, or not what it seems; what it says is JSON of any form until it was looked at here.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -106,6 +107,16 @@ def deep(value: Any, most: int = DEPTH) -> bool:
         within = (found.values() if isinstance(found, dict) else found for found in level)
         level = [each for values in within for each in values if isinstance(each, dict | list)]
     return bool(level)
+
+
+def json_size(value: Any, most: int) -> int:
+    """Return how many characters a value has as JSON; once it has more than `most`, no more are counted."""
+    counted = 0
+    for piece in json.JSONEncoder().iterencode(value):
+        counted += len(piece)
+        if counted > most:
+            break
+    return counted
 
 
 def _kind(value: Any) -> str:

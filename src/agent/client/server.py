@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,7 +13,7 @@ from langgraph_sdk.schema import ThreadSelectField, ThreadStatus
 from agent.client.driver import Driver
 from agent.client.errors import NotFoundError, ProtocolError, RefusedError, Where, explained
 from agent.client.events import Interrupt
-from agent.client.fields import Fields, fields, identifier, instant, listed, text, word
+from agent.client.fields import Fields, fields, identifier, instant, json_size, listed, text, word
 from agent.client.open_questions import OpenQuestions, open_questions
 from agent.client.standing import ThreadStanding, standing
 from agent.client.transport import BoundedTransport, Limits
@@ -30,6 +30,7 @@ _LISTED: list[ThreadSelectField] = ["thread_id", "status", "updated_at", "metada
 _PAGE = 100
 _MOST_PAGES = 1000  # of threads; a server that lists them without end is none
 _MOST_ASSISTANTS = 1000
+_MOST_LISTED = 8_000_000  # characters of the questions of all threads in a list
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,7 @@ class Server:
     async def _newest(
         self, status: ThreadStatus | None, limit: int | None = None
     ) -> AsyncGenerator[ThreadSummary, None]:
-        done = 0
+        done, room = 0, _MOST_LISTED
         for _ in range(_MOST_PAGES):
             size = _PAGE if limit is None else min(_PAGE, limit - done)
             with explained(Where(self.url)):
@@ -218,7 +219,13 @@ class Server:
                 )
                 page = listed(found, "the list of threads", most=size)
             for thread in page:
-                yield await self._summary(thread)
+                summary = await self._summary(thread)
+                taken = json_size([question.value for question in summary.pending], room)
+                if taken > room:
+                    summary = replace(summary, pending=(), problem="What it asks is too long for a list")
+                else:
+                    room -= taken
+                yield summary
             done += len(page)
             if len(page) < size or done == limit:
                 return

@@ -246,3 +246,13 @@ async def test_artifact_is_fetched_from_its_server_alone(address: str) -> None:
             with suppress(ClientError):
                 await client.thread("agent", THREAD).files.artifact("a")
         assert server.requests
+
+
+async def test_list_of_threads_keeps_no_more_than_fits() -> None:
+    """One question may be as long as an answer; those of many together are not kept."""
+    asked = {"interrupts": [{"id": "i", "value": "x" * 3_000_000}]}
+    with serving(HostileServer("many_that_wait", state=asked)) as server:
+        async with Server(server.url) as client:
+            found = await client.threads(limit=6)
+    assert [bool(thread.pending) for thread in found] == [True, True, False, False, False, False]
+    assert all("too long for a list" in thread.problem for thread in found[2:])

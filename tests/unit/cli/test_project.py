@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.cli.processes import LocalServerError
-from agent.cli.project import choose, find_config, settings_here
+from agent.cli.project import choose, dotenv, find_config, settings_here
 from agent.cli.serve import run_serve
 from agent.errors import SettingsError
 from support.sheet import Sheet
@@ -100,6 +100,24 @@ def test_values_of_a_dotenv_file_are_not_filled_with_variables(
     assert settings_here().langgraph_url == "http://x/${AWS_SECRET_ACCESS_KEY}"
 
 
+@pytest.mark.parametrize(
+    ("config", "file"),
+    [
+        ("{}", "A=a\0b"),
+        ("{}", "A\0=b"),
+        ('{"env": {"A": "a\\u0000"}}', ""),
+        ('{"env": {"A=B": "a"}}', ""),
+        ("[" * 100_000, ""),
+    ],
+)
+def test_variables_that_no_process_can_have_are_an_error(tmp_path: Path, config: str, file: str) -> None:
+    """One line, before a server is started with them."""
+    choose(project(tmp_path, file))
+    (tmp_path / "langgraph.json").write_text(config)
+    with pytest.raises(LocalServerError, match="cannot be read"):
+        dotenv(find_config())
+
+
 USUAL = "http://127.0.0.1:2024"
 
 
@@ -151,6 +169,8 @@ def test_key_goes_only_to_an_address_from_the_same_place(
         ("OPENAI_API_KEY", "OPENAI_BASE_URL=http://f", True),
         ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL=http://f", True),
         ("LANGSMITH_API_KEY", "LANGSMITH_ENDPOINT=http://f", True),
+        ("LANGSMITH_API_KEY", "LANGCHAIN_ENDPOINT=http://f", True),
+        ("LANGCHAIN_API_KEY", "LANGSMITH_ENDPOINT=http://f", True),
         ("OPENAI_API_KEY", "OPENAI_REASONING_EFFORT=low", False),
         ("OPENAI_API_KEY", "E2B_API_URL=http://f", False),
     ],

@@ -140,6 +140,17 @@ def test_sparse_checkout_works(plain: Path) -> None:
     works(plain)
 
 
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+@pytest.mark.parametrize("split", [False, True])
+def test_change_that_git_was_told_to_pass_over_is_seen(plain: Path, flag: str, split: bool) -> None:
+    """A file that is marked so works while it is unchanged; its change is not written over."""
+    if split:
+        git(plain, "update-index", "--split-index")
+    git(plain, "update-index", flag, "a.py")
+    works(plain)
+    assert git(plain, "ls-files", "-v", "a.py")[0] in "hS"
+
+
 def test_repository_without_a_commit_has_all_uncommitted(tmp_path: Path) -> None:
     """Nothing could be got back."""
     git(tmp_path, "init", "-q")
