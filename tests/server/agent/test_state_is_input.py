@@ -280,6 +280,48 @@ async def test_words_in_state_reach_neither_the_prompt_nor_the_metadata(
     assert (await agent.aget_state(config(thread))).next == ()
 
 
+@pytest.mark.parametrize(
+    "sandbox_id", ["../../sandboxes", "a b", "x" * 1000, 5, {"no": "id"}, ["i"]], ids=str
+)
+async def test_id_that_can_be_none_means_none(
+    make: Callable[..., Any], sandboxes: E2BLocal, sandbox_id: object
+) -> None:
+    """It is part of no address; the run makes a sandbox, and ends it."""
+    agent, thread = make(), f"none-{str(sandbox_id)[:20]}"
+    await ask(agent, thread)
+    state = await beside_the_answer(agent, config(thread), {"sandbox_id": sandbox_id}, APPROVE)
+    assert "[[PASSED redacted]]" in tool_texts(state)[-1]
+    assert await alive(sandboxes, thread=thread) == []
+
+
+@pytest.mark.parametrize(
+    "artifact",
+    [
+        {"artifacts": 5},
+        {"artifacts": [5, "x", None]},
+        {"artifacts": [{"name": 1, "mime": 2, "size_bytes": "3"}]},
+        {"artifacts": [{"name": "x"}]},
+        {"results": "none"},
+        "text",
+    ],
+    ids=str,
+)
+async def test_artifact_that_a_client_wrote_ends_no_thread(
+    make: Callable[..., Any], artifact: object
+) -> None:
+    """The references of a tool message are taken as far as they are some."""
+    agent, where = make(ASK_FIRST="", MODEL_IMAGES="on"), config(f"artifact {artifact}")
+    call = {"id": "one", "name": "run_python", "args": {}, "type": "tool_call"}
+    given = [
+        HumanMessage("over"),
+        AIMessage("", tool_calls=[call]),
+        ToolMessage("done", tool_call_id="one", artifact=artifact),
+        HumanMessage("over"),
+    ]
+    state = await agent.ainvoke({"messages": given}, where, context=Context())
+    assert state["messages"][-1].text
+
+
 async def test_id_of_another_threads_sandbox_is_neither_used_nor_ended(
     make: Callable[..., Any], sandboxes: E2BLocal
 ) -> None:
