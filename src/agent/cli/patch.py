@@ -58,7 +58,7 @@ def touched(diff: str) -> list[str]:
     if not names:
         raise PatchError("git finds no file in the changes; nothing was changed.")
     for name in names:
-        ours = "is where changes are put together" if name.split("/")[0] == STAGE else ""
+        ours = "is where changes are put together" if name.split("/")[0].casefold() == STAGE else ""
         if why := refused_name(name) or unsendable_name(name) or ours:
             raise PatchError(f"The changes were not applied: {name!r}: {why}.")
     return names

@@ -185,7 +185,8 @@ def test_file_keeps_its_owner_where_root_changes_it(folder: Path) -> None:
     assert {(folder / name).stat().st_uid for name in NAMES[2:]} == {owner}
 
 
-def test_diff_into_the_place_where_changes_are_put_together_is_refused(folder: Path) -> None:
-    """It would be lost."""
+@pytest.mark.parametrize("stage", [STAGE, STAGE.upper()])
+def test_diff_into_the_place_where_changes_are_put_together_is_refused(folder: Path, stage: str) -> None:
+    """It would be lost; also where the file system takes capitals for the same."""
     with pytest.raises(PatchError, match="is where changes are put together"):
-        apply(unified_diff({}, {f"{STAGE}/before/x.py": "1\n"}), folder)
+        apply(unified_diff({}, {f"{stage}/before/x.py": "1\n"}), folder)
