@@ -40,7 +40,8 @@ class PromptMiddleware(AgentMiddleware[Any, Any, Any]):
         state: Any = request.state
         policy = SandboxPolicy.from_state(state.get("sandbox_policy"))
         lines = facts(policy, self._limits, self._installed(policy)) if policy else []
-        if asking := [name for name in state.get("ask_first") or () if isinstance(name, str)]:
+        asks = state.get("ask_first")  # a client may have written something else
+        if asking := [name for name in asks if isinstance(name, str)] if isinstance(asks, list) else []:
             lines.append(f"- Calls of {', '.join(asking)} wait until a human has approved them.")
         parts = [f"{OPENING}\n", *lines, RULES]
         if instructions := getattr(request.runtime.context, "instructions", None):

@@ -56,12 +56,16 @@ class ImagesMiddleware(AgentMiddleware[Any, Any, Any]):
 def _references(message: AnyMessage) -> list[Reference]:
     if not isinstance(message, ToolMessage) or not isinstance(message.artifact, dict):
         return []
-    entries = message.artifact.get("artifacts", [])
-    return [
-        entry
-        for entry in entries
-        if "name" in entry and medium(entry["mime"]).seen and entry["size_bytes"] <= MAX_BYTES
-    ]
+    entries = message.artifact.get("artifacts")
+    return [entry for entry in entries if _seen(entry)] if isinstance(entries, list) else []
+
+
+def _seen(entry: Any) -> bool:
+    """Whether a model can be shown what an entry names; a client may have written anything there."""
+    match entry:
+        case {"name": str(), "mime": str(mime), "size_bytes": int(size)}:
+            return medium(mime).seen and size <= MAX_BYTES
+    return False
 
 
 def _newest(messages: Sequence[AnyMessage]) -> dict[str, int]:

@@ -21,7 +21,7 @@ from agent.redaction.secrets import Secrets
 from agent.sandbox.environment import Environment
 from agent.sandbox.flights import Flights
 from agent.sandbox.lifecycle import MAX_CREATIONS, Action, Event, plan, seen
-from agent.sandbox.owners import Owner
+from agent.sandbox.owners import Owner, named
 from agent.sandbox.policy import SandboxPolicy
 from agent.sandbox.provider import Handle, Provider
 from agent.sandbox.requests import Requests, Step
@@ -111,7 +111,7 @@ class SandboxManager:
         Raises:
             SandboxError: none could be had; an existing one is untouched.
         """
-        run = self._runs.of(owner.run)
+        run, sandbox_id = self._runs.of(owner.run), named(sandbox_id)
         if owner.retried:
             run.chains.add(owner.chain)
         if sandbox_id:
@@ -176,7 +176,7 @@ class SandboxManager:
         Returns:
             The id that belongs into state: empty where the sandbox was ended.
         """
-        policy = self._allowed(policy)
+        policy, sandbox_id = self._allowed(policy), named(sandbox_id)
         step = Step(owner, policy, self._runs.of(owner.run), sandbox_id)
         step.run.life = seen(step.run.life, sandbox_id, live=sandbox_id in step.run.held)
         await self._go(step, Event.FINISHED if policy.keep == "run" else Event.TURN_ENDED)

@@ -18,7 +18,7 @@ from agent.context import Context
 from agent.sandbox.history import repaired
 from agent.sandbox.manager import Acquired, SandboxManager
 from agent.sandbox.notices import LOSS, LOST_IN_CALL, announce, notice
-from agent.sandbox.owners import Owner, owner_of
+from agent.sandbox.owners import Owner, named, owner_of
 from agent.sandbox.policy import SandboxPolicy
 
 
@@ -143,7 +143,7 @@ class SandboxMiddleware(AgentMiddleware[SandboxState, Any, Any]):
 
     async def aafter_agent(self, state: SandboxState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """End the sandbox or keep it for the thread; an empty id in state means none."""
-        sandbox_id = state.get("sandbox_id", "")
+        sandbox_id = named(state.get("sandbox_id"))
         if _brought(runtime) or not sandbox_id:
             return None
         policy = SandboxPolicy.from_state(state.get("sandbox_policy"))

@@ -1,5 +1,6 @@
 """On whose behalf a sandbox is acquired, and how a sandbox says whose it is."""
 
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ MAX_TURN_CHARS = 200
 USE = "use"
 """The metadata of a sandbox that is not the thread's own: what it was made for."""
 VERIFY = "verify"
+_SANDBOX_ID = re.compile("[A-Za-z0-9_-]{1,200}")
 _PROCESS = f"process-{uuid.uuid4()}"
 
 
@@ -54,6 +56,14 @@ class Owner:
         """Whether a sandbox with this metadata is the thread's own: it works in it, and may end it."""
         named = all(metadata.get(name) == value for name, value in self.identity(deployment).items())
         return named and not metadata.get(USE)
+
+
+def named(sandbox_id: object) -> str:
+    """Return a sandbox's id as state holds it; empty where it can be none: clients can write it.
+
+    It becomes a part of the service's addresses.
+    """
+    return sandbox_id if isinstance(sandbox_id, str) and _SANDBOX_ID.fullmatch(sandbox_id) else ""
 
 
 def owner_of(runtime: Any, graph: str = "agent", *, turn: str = "") -> Owner:
