@@ -50,3 +50,16 @@ def test_each_call_has_exactly_one_answer_right_behind_it(messages: list[AnyMess
             assert [m.tool_call_id for m in behind if isinstance(m, ToolMessage)] == ids
     total = sum(len(m.tool_calls) for m in fixed if isinstance(m, AIMessage))
     assert sum(isinstance(m, ToolMessage) for m in fixed) == total
+
+
+def test_each_call_is_sent_with_an_id_of_its_own() -> None:
+    """Calls without an id, and a second one of the same, keep their answers, in order."""
+    bare = AIMessage("", tool_calls=[{"name": "run_python", "args": {}, "id": None}])
+    answers = [ToolMessage(text, tool_call_id="a") for text in ("first", "second")]
+    messages = repaired([calls("a", "a"), *answers, bare, calls("a", "")])
+    made = [call["id"] for m in messages if isinstance(m, AIMessage) for call in m.tool_calls]
+    assert len(set(made)) == len(made) == 5
+    assert all(made)
+    answered = [m for m in messages if isinstance(m, ToolMessage)]
+    assert [m.tool_call_id for m in answered] == made
+    assert [m.content for m in answered[:2]] == ["first", "second"]

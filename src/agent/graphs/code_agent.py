@@ -29,6 +29,7 @@ from agent.tools import Limits, background_tools, file_tools, python_tool, shell
 from agent.tools.events import ToolEventsMiddleware
 from agent.tools.retries import LookingRetries
 from agent.wiring import deployment_seals, sandbox_manager
+from agent.writes import endure
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ def code_agent(
     limits = Limits.of(settings)
     manager = sandbox_manager(settings)
     tools = [python_tool(limits), shell_tool(limits), *background_tools(limits), *file_tools(limits)]
-    return create_agent(
+    agent = create_agent(
         placeholder_model(),
         tools=tools,
         # From the outside in: a tool's result passes them from the last to the first.
@@ -78,7 +79,8 @@ def code_agent(
         checkpointer=checkpointer,
         store=store,
         name="agent",
-    ).with_config(callbacks=[AnswerWatch(), RunWatch(manager)])
+    )
+    return agent.with_config(callbacks=[endure(agent), AnswerWatch(), RunWatch(manager)])
 
 
 def _approvals(tools: Sequence[BaseTool], settings: Settings) -> ApprovalsMiddleware:

@@ -18,6 +18,7 @@ from agent.sandbox.manager import SandboxManager
 from agent.sandbox.watch import RunWatch
 from agent.settings import Settings
 from agent.wiring import deployment_seals, sandbox_manager
+from agent.writes import endure
 
 MAX_VISITS = 300
 """All the tries, rejections and steps that limits allow, with room; the default of 25 ends a long plan."""
@@ -70,7 +71,7 @@ def repair_graph(
     consent = Consent(deployment_seals(settings), settings.plan_approval)
     ends, planning = FirstAndLast(settings, manager, consent), Planning(settings, manager, consent)
     working = Working(settings, manager, consent)
-    return (
+    graph = (
         StateGraph(RepairState, context_schema=Context, input_schema=RepairInput)
         .add_node("bootstrap", ends.bootstrap)
         .add_node("plan", planning.plan)
@@ -86,8 +87,9 @@ def repair_graph(
         .add_conditional_edges("verify", after_verify)
         .add_edge("summarize", END)
         .compile(name="plan_execute", checkpointer=checkpointer)
-        .with_config(recursion_limit=MAX_VISITS, callbacks=[AnswerWatch(), RunWatch(manager)])
     )
+    callbacks = [endure(graph), AnswerWatch(), RunWatch(manager)]
+    return graph.with_config(recursion_limit=MAX_VISITS, callbacks=callbacks)
 
 
 _settings = Settings.from_env()
