@@ -34,6 +34,44 @@ async def test_a_cell_works_as_in_a_notebook(box: E2BBox, code: str, printed: st
     assert [rich.data["text/plain"] for rich in result.results] == ([value] if value is not None else [])
 
 
+SLOW_READER = """
+import os, time
+read = os.read
+def slow(fd, size):
+    time.sleep(0.5)
+    return read(fd, size)
+os.read = slow
+os.system("echo first")
+time.sleep(0.2)  # the kernel's reader has it, and is in the slow one
+os.system("echo second; printf '\\036' >&2")
+os.read = read
+"""
+
+
+async def test_what_children_print_last_belongs_to_the_cell(box: E2BBox) -> None:
+    """However late the kernel's own thread reads it, whatever it is, and nothing comes with it."""
+    for _ in range(2):
+        result = await box.run_code(SLOW_READER, timeout_s=60)
+        assert (result.stdout, result.stderr, result.error) == ("first\nsecond\n", "\x1e", None)
+
+
+@pytest.mark.parametrize("target", ["'/dev/null'", "'/tmp/elsewhere'"])
+async def test_a_cell_may_send_what_its_children_print_elsewhere(box: E2BBox, target: str) -> None:
+    """Nothing of ours is written there, and the cell ends as ever."""
+    code = f"""
+import os
+kept = os.dup(1)
+there = os.open({target}, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+os.dup2(there, 1)
+os.system("echo elsewhere")
+"""
+    assert (await box.run_code(code, timeout_s=60)).stdout == ""
+    code = f"os.dup2(kept, 1); os.close(kept); os.close(there); open({target}).read()"
+    result = await box.run_code(code, timeout_s=60)
+    shown = [rich.data["text/plain"] for rich in result.results]
+    assert shown == ([""] if "null" in target else ["elsewhere\\n"])
+
+
 async def test_an_error_names_the_line_of_the_cell(box: E2BBox) -> None:
     """Line numbers are the model's own; nothing of what runs the cell is in the traceback."""
     result = await box.run_code("a = 1\n\ndef f():\n    return a / 0\n\nf()", timeout_s=60)

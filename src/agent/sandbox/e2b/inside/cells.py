@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from IPython import get_ipython
@@ -27,6 +27,8 @@ CUT = ("text/plain", "text/markdown", "text/latex")
 RESTARTED = "application/vnd.agent.restarted"
 MAX_FORM_BYTES = 7_000_000
 """Of a form that is passed on whole or not at all: an image of 5 MB as base64."""
+CHILDREN_S = 2.0
+"""Waited at most until what child processes have printed was read."""
 HALF_ERROR_CHARS = 4_000
 BATCH_BYTES = 65_536
 """Written to a file at once: a cell may print a million times."""
@@ -76,6 +78,7 @@ class Cells:
         self.shell._tee = lambda channel: contextlib.nullcontext()  # it keeps in memory all that is printed
         try:
             yield
+            cell.await_children(stream for stream, _ in kept)
         finally:
             for stream, write in kept:
                 stream.write = write
@@ -105,7 +108,7 @@ class Cells:
         if not isinstance(text, str) or cell is not self.current:
             return original(text)
         with self.lock:
-            cell.streams[name].take(text.encode("utf-8", "backslashreplace"))
+            cell.streams[name].take(cell.printed(text))
         return len(text)
 
     def system(self, line: str) -> None:
@@ -197,12 +200,51 @@ class Cell:
         self.base, self.nonce, self.pass_bytes, self.spool_from = base, nonce, pass_bytes, spool_from
         self.results = 0
         self.streams: dict[str, Stream] = {}
+        self.trailer = f"\x1e{nonce} children\x1e".encode()
+        self.held = b""
+        self.reader: threading.Thread | None = None
+        self.read_whole = threading.Event()
 
     def open_stream(self, name: str, write: Callable[[str], object]) -> None:
         """Pass on what is printed by way of `write`."""
         self.streams[name] = self.stream(
             name, self.pass_bytes, lambda data: write(data.decode("utf-8", "replace"))
         )
+
+    def await_children(self, streams: Iterable[Any]) -> None:
+        """Wait until what child processes have printed is taken in.
+
+        They print into a pipe that a thread of ipykernel's reads at its leisure: without this, a cell can end
+        before its children's last lines come. A trailer written into the pipe comes behind them.
+        """
+        for stream in streams:
+            # Each of these may be missing, or be the cell's own: then there is nothing to wait for.
+            with contextlib.suppress(AttributeError, OSError, TypeError):
+                children = stream._original_stdstream_fd
+                if stream.watch_fd_thread.is_alive() and os.path.samestat(
+                    os.fstat(stream._fid), os.fstat(children)
+                ):
+                    self.reader = stream.watch_fd_thread
+                    self.read_whole.clear()
+                    os.write(children, self.trailer)
+                    self.read_whole.wait(CHILDREN_S)
+                    self.reader = None
+
+    def printed(self, text: str) -> bytes:
+        """Return what was printed, without the trailer, which may come in two pieces."""
+        data = text.encode("utf-8", "backslashreplace")
+        if threading.current_thread() is not self.reader:
+            return data
+        before, found, after = (self.held + data).partition(self.trailer)
+        self.held = b""
+        if found:
+            self.read_whole.set()
+            return before + after
+        start = before.rfind(self.trailer[:1])
+        if start >= 0 and self.trailer.startswith(before[start:]):
+            self.held = before[start:]
+            return before[:start]
+        return before
 
     def stream(self, name: str, pass_bytes: int, write: Callable[[bytes], object]) -> Stream:
         """Return a stream with a file of its own."""
