@@ -26,10 +26,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
 
 from agent.context import Context
 from agent.graphs.code_agent import code_agent
-from agent.scripted.model import ScriptedChatModel
 from agent.settings import Settings
 from support.e2b_process import E2BLocal, isolation_arguments, start_e2b_local
 from support.openai_server import start_openai_server
+from support.scripted_rules import model_of_rules
 
 CELL = """\
 import io
@@ -85,7 +85,7 @@ async def growth(server: E2BLocal, kind: str, turns: int, schema: type[Any] | No
     rules.append({"name": "done", "say": "Done."})  # type: ignore[dict-item]
     saver, sizes = InMemorySaver(), []
     # A model that sees: its requests hold the images, and nothing of that may reach the checkpoints.
-    with start_openai_server(ScriptedChatModel.from_rules(rules)) as openai:
+    with start_openai_server(model_of_rules(rules)) as openai:
         env = {"DEPLOYMENT": "bench", "PUBLIC_URL": "https://agent.example.com", "SANDBOX_KEEP": "thread"}
         settings = Settings.from_env({**env, **server.env, **openai.env})
         agent = code_agent(settings, checkpointer=saver, store=InMemoryStore(), state_schema=schema)

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 import pytest
 from e2b_code_interpreter import Sandbox
 
-from agent.scripted.model import ScriptedChatModel
 from support.e2b_process import WITHOUT_PLUGINS, E2BLocal, isolation_arguments, start_e2b_local
 from support.openai_server import OpenAIServer, start_openai_server
+from support.scripted_rules import model_of_rules
 
 RULES = [
     {
         "name": "count",
         "when": {"human": "'(?P<word>\\w+)'", "after": "human"},
-        "call": {"tool": "run_python", "args": {"code": "word = {{word|py}}\nword.count('r')"}},
+        "call": {"tool": "run_python", "args": {"code": "word = '{{word}}'\nword.count('r')"}},
     },
     {
         "name": "once more",
@@ -39,7 +39,7 @@ def e2b() -> Iterator[E2BLocal]:
 @pytest.fixture
 def openai() -> Iterator[OpenAIServer]:
     """Start a server for OpenAI's APIs whose model counts letters by running code."""
-    with start_openai_server(ScriptedChatModel.from_rules(RULES)) as server:
+    with start_openai_server(model_of_rules(RULES)) as server:
         yield server
 
 

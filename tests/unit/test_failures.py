@@ -9,7 +9,7 @@ from langchain_core.tools import tool
 
 from agent.errors import AgentError, SandboxQuotaError, SandboxUnreachableError
 from agent.failures import FATES, fate, told, tool_errors
-from agent.scripted.model import ScriptedChatModel
+from support.scripted_rules import model_of_rules
 
 
 def _tree(kind: type[Exception]) -> set[type[Exception]]:
@@ -63,7 +63,7 @@ def agent(kind: str) -> object:
         {"name": "call", "when": {"after": "human"}, "call": {"tool": "broken", "args": {"kind": kind}}},
         {"name": "end", "say": "{{result}}"},
     ]
-    return create_agent(ScriptedChatModel.from_rules(rules), [broken], middleware=[tool_errors()])
+    return create_agent(model_of_rules(rules), [broken], middleware=[tool_errors()])
 
 
 async def test_an_agents_tools_fail_by_the_table() -> None:

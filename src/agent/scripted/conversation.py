@@ -1,16 +1,17 @@
-"""What a rule may ask about, and what it answers."""
+"""What a script sees of a conversation, and what it answers."""
 
+import re
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 HUMAN = "human"
-ANY_TOOL = "*"
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """What a rule may ask about; results and calls are those since the last message of the human."""
+    """What a script sees; results and calls are those since the last message of the human."""
 
     human: str = ""
     system: str = ""
@@ -20,12 +21,13 @@ class Conversation:
 
     @property
     def newest(self) -> str:
-        """Whose message is the newest: the human's or a tool's."""
+        """Whose message is the newest: the human's or a tool's, by its name."""
         return self.results[-1][0] if self.results else HUMAN
 
-    def result(self, tool: str) -> str | None:
-        """Return the text of a tool's latest result, or None if there is none."""
-        return next((text for name, text in reversed(self.results) if tool in (name, ANY_TOOL)), None)
+    @property
+    def result(self) -> str:
+        """The text of the newest result; empty if there is none."""
+        return self.results[-1][1] if self.results else ""
 
 
 @dataclass(frozen=True)
@@ -34,3 +36,17 @@ class Answer:
 
     text: str = ""
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+
+    @classmethod
+    def call(cls, tool: str, /, text: str = "", **arguments: Any) -> "Answer":
+        """Return an answer that calls one tool."""
+        return cls(text, ((tool, arguments),))
+
+
+Script = Callable[[Conversation], Iterable[Answer]]
+"""Returns the answers it can think of, the best one first; the first whose tools are on offer is given."""
+
+
+def search(pattern: str, text: str) -> re.Match[str] | None:
+    """Search a text; `^` and `$` match at each line."""
+    return re.search(pattern, text, re.MULTILINE)

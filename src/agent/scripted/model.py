@@ -2,12 +2,10 @@
 
 import asyncio
 import json
-import pkgutil
 import re
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from functools import cache
 from typing import Any, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -31,8 +29,9 @@ from pydantic import Field
 
 from agent.errors import ModelError
 from agent.scripted import SCRIPTS
-from agent.scripted.conversation import Conversation
-from agent.scripted.script import Script, parse
+from agent.scripted.chat import chat
+from agent.scripted.conversation import Answer, Conversation, Script
+from agent.scripted.repair import repair
 
 
 class ScriptedChatModel(BaseChatModel):
@@ -42,7 +41,10 @@ class ScriptedChatModel(BaseChatModel):
     no network. What its script does not foresee it answers with a sentence that says so.
     """
 
-    script: Script = Field(repr=False)
+    name: str
+    scripts: tuple[Script, ...] = Field(repr=False, exclude=True)
+    max_calls: int = 30
+    """Of tools in a turn; one with as many gets no more calls: a script cannot loop for ever."""
 
     @classmethod
     def from_script(cls, name: str) -> Self:
@@ -51,29 +53,12 @@ class ScriptedChatModel(BaseChatModel):
         Raises:
             ModelError: there is no such script; the text lists those there are.
         """
-        scripts = [_script(part) for part in name.split("+")]
-        return cls(
-            script=Script(
-                name=name,
-                file=", ".join(script.file for script in scripts),
-                max_calls=max(script.max_calls for script in scripts),
-                rules=tuple(rule for script in scripts for rule in script.rules),
-            )
-        )
-
-    @classmethod
-    def from_rules(cls, rules: str | list[Any] | dict[str, Any], *, name: str = "inline") -> Self:
-        """Build the model from rules as YAML text or as plain data; `agent.scripted.script` has the grammar.
-
-        Raises:
-            ModelError: the rules are not valid; one line for each mistake.
-        """
-        return cls(script=parse(rules, name=name, file=f"{name} rules"))
+        return cls(name=name, scripts=tuple(map(_script, name.split("+"))))
 
     @property
     def model_name(self) -> str:
         """The name this model goes by in settings and traces."""
-        return f"scripted:{self.script.name}"
+        return f"scripted:{self.name}"
 
     @property
     def _llm_type(self) -> str:
@@ -133,6 +118,15 @@ class ScriptedChatModel(BaseChatModel):
             yield chunk
             await asyncio.sleep(0)  # others get their turn between tokens, as with a model on a network
 
+    def answer(self, talk: Conversation) -> Answer:
+        """Return the first answer whose tools are on offer, or a sentence that says there is none."""
+        if talk.calls.total() < self.max_calls:
+            for script in self.scripts:
+                for answer in script(talk):
+                    if talk.tools.issuperset(tool for tool, _ in answer.calls):
+                        return answer
+        return Answer(f"I am a scripted model, and my script ({self.name}) has no answer for this.")
+
     def _reply(
         self,
         messages: list[BaseMessage],
@@ -143,7 +137,7 @@ class ScriptedChatModel(BaseChatModel):
         offered = frozenset(tool["function"]["name"] for tool in tools)
         if tool_choice in offered:
             offered = frozenset({tool_choice})
-        answer = self.script.answer(conversation(messages, offered))
+        answer = self.answer(conversation(messages, offered))
         calls = [ToolCall(name=name, args=args, id=f"call_{uuid.uuid4().hex}") for name, args in answer.calls]
         reply = AIMessage(answer.text, tool_calls=calls)
         spent = count_tokens_approximately(messages, tools=list(tools))
@@ -158,18 +152,15 @@ class ScriptedChatModel(BaseChatModel):
         return reply
 
 
-@cache
 def _script(name: str) -> Script:
-    if name not in SCRIPTS:
+    scripts: dict[str, Script] = {"chat": chat, "repair": repair}
+    if name not in scripts:
         raise ModelError(f"there is no script {name!r}; there are: {', '.join(SCRIPTS)}")
-    file = f"{name}.yaml"
-    # The import system's own way to read is the one allowed on an event loop; it is one small file, once.
-    data = pkgutil.get_data("agent.scripted", file) or b""
-    return parse(data.decode(), name=name, file=f"agent/scripted/{file}")
+    return scripts[name]
 
 
 def conversation(messages: Sequence[BaseMessage], tools: frozenset[str]) -> Conversation:
-    """Return what rules may ask about. A message of the human without text (images only) begins no turn."""
+    """Return what a script sees. A message of the human without text (images only) begins no turn."""
     begin = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage) and m.text), default=-1)
     turn = messages[begin + 1 :]
     asked = [call for message in turn if isinstance(message, AIMessage) for call in message.tool_calls]

@@ -7,10 +7,10 @@ from langchain_core.messages import HumanMessage
 
 from agent.artifacts.images import SHOWN
 from agent.context import Context
-from agent.scripted.model import ScriptedChatModel
 from server.agent.conftest import MakeAgent
 from server.agent.test_artifacts import CELL, config
 from support.anthropic_server import AnthropicServer
+from support.scripted_rules import model_of_rules
 
 RULES = [
     {"name": "seen", "when": {"human": "an image"}, "say": "I see them."},
@@ -31,7 +31,7 @@ async def test_the_anthropic_client_takes_the_conversation(
     make_agent: MakeAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Calls in parallel, their results and both charts arrive in that API's form; a further turn passes."""
-    with AnthropicServer(ScriptedChatModel.from_rules(RULES)) as server:
+    with AnthropicServer(model_of_rules(RULES)) as server:
         for name, value in server.env.items():
             monkeypatch.setenv(name, value)
         agent = make_agent(MODEL="anthropic:claude-sonnet-5-5")

@@ -9,11 +9,11 @@ from langgraph.types import Command
 
 from agent.context import Context
 from agent.errors import InputError, SettingsError
-from agent.scripted.model import ScriptedChatModel
 from server.agent.conftest import MakeAgent
 from support.alive import alive
 from support.e2b_process import E2BLocal
 from support.openai_server import start_openai_server
+from support.scripted_rules import model_of_rules
 
 Env = dict[str, str]
 APPROVE = {"type": "approve"}
@@ -84,7 +84,7 @@ def results(state: dict[str, Any]) -> list[str]:
 @pytest.fixture
 def mind() -> Iterator[Env]:
     """Variables of an OpenAI server; it refuses a history with a call that has no answer, or two."""
-    with start_openai_server(ScriptedChatModel.from_rules(RULES)) as openai:
+    with start_openai_server(model_of_rules(RULES)) as openai:
         yield {**openai.env, "MODEL": "openai:gpt-5.6-luna"}
 
 

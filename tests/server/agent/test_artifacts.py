@@ -12,9 +12,9 @@ from langgraph.store.memory import InMemoryStore
 from agent.artifacts.images import MAX_IMAGES, SHOWN
 from agent.artifacts.shelf import Shelf
 from agent.context import Context
-from agent.scripted.model import ScriptedChatModel
 from server.agent.conftest import MakeAgent
 from support.openai_server import start_openai_server
+from support.scripted_rules import model_of_rules
 
 CELL = """
 import matplotlib.pyplot as plt, pandas as pd
@@ -55,7 +55,7 @@ async def test_charts_are_kept_linked_and_shown_to_a_model_that_sees(
     make_agent: MakeAgent, store: InMemoryStore, api: str
 ) -> None:
     """Two figures and a table of one cell, in order (A29), both APIs (A30); no bytes in state (A59)."""
-    with start_openai_server(ScriptedChatModel.from_rules(RULES)) as openai:
+    with start_openai_server(model_of_rules(RULES)) as openai:
         agent = make_agent(**openai.env, **APIS[api])
         events = []
         async for mode, part in agent.astream(
@@ -102,7 +102,7 @@ async def test_charts_are_kept_linked_and_shown_to_a_model_that_sees(
 async def test_the_newest_images_alone_are_shown_again(make_agent: MakeAgent, store: InMemoryStore) -> None:
     """A later turn's requests hold the newest images; the same bytes drawn again are one image."""
     rules = [RULES[0], _three("first", 5), _three("second", 6), RULES[-1]]
-    with start_openai_server(ScriptedChatModel.from_rules(rules)) as openai:
+    with start_openai_server(model_of_rules(rules)) as openai:
         agent = make_agent(**openai.env, MODEL="openai:gpt-5.6-luna")
         for text in ("first", "first", "second"):
             await agent.ainvoke({"messages": [HumanMessage(text)]}, config("two"), context=Context())
@@ -113,7 +113,7 @@ async def test_the_newest_images_alone_are_shown_again(make_agent: MakeAgent, st
 
 async def test_a_model_that_takes_no_images_gets_none(make_agent: MakeAgent) -> None:
     """A text-only model is sent text: valid, and the chart is named in it."""
-    with start_openai_server(ScriptedChatModel.from_rules(RULES)) as openai:
+    with start_openai_server(model_of_rules(RULES)) as openai:
         agent = make_agent(**openai.env, MODEL="openai:o3-mini")
         state = await agent.ainvoke({"messages": [HumanMessage("draw")]}, config("three"), context=Context())
         assert "data:image" not in json.dumps(openai.requests)

@@ -9,11 +9,11 @@ from langgraph.types import Command
 from agent import budget
 from agent.context import Context
 from agent.errors import ModelError
-from agent.scripted.model import ScriptedChatModel
 from server.agent.conftest import MakeAgent
 from support.alive import alive
 from support.e2b_process import E2BLocal
 from support.openai_server import OpenAIServer, start_openai_server
+from support.scripted_rules import model_of_rules
 
 AGAIN = {"tool": "run_command", "args": {"command": "echo again"}}
 RULES = [
@@ -33,7 +33,7 @@ def config(thread: str) -> Any:
 @pytest.fixture
 def openai() -> Any:
     """A server of OpenAI's API: it refuses a history that is not whole."""
-    with start_openai_server(ScriptedChatModel.from_rules({"max_calls": 500, "rules": RULES})) as server:
+    with start_openai_server(model_of_rules(RULES, max_calls=500)) as server:
         yield server
 
 

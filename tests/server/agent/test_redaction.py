@@ -9,10 +9,10 @@ from langgraph.store.memory import InMemoryStore
 
 from agent.artifacts.shelf import Shelf
 from agent.context import Context
-from agent.scripted.model import ScriptedChatModel
 from server.agent.conftest import MakeAgent
 from support.e2b_process import isolation_missing
 from support.openai_server import start_openai_server
+from support.scripted_rules import model_of_rules
 
 VALUE = "tok-5c1f0e-of-the-test"
 CELL = """\
@@ -49,7 +49,7 @@ async def test_a_secret_is_redacted_wherever_it_is_shown(
 ) -> None:
     """In messages, cut live output, artifacts, requests (A63); the host's keys are not there (A62)."""
     monkeypatch.setenv("TEST_TOKEN", VALUE)
-    with start_openai_server(ScriptedChatModel.from_rules(RULES)) as openai:
+    with start_openai_server(model_of_rules(RULES)) as openai:
         env = {**openai.env, "MODEL": "openai:gpt-5.6-luna", "SANDBOX_ENVS": "TEST_TOKEN"}
         agent = make_agent(**env, TEST_TOKEN=VALUE)
         shown = []

@@ -6,10 +6,10 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from agent.context import Context
-from agent.scripted.model import ScriptedChatModel
 from server.agent.conftest import MakeAgent
 from support.e2b_process import E2BLocal
 from support.openai_server import start_openai_server
+from support.scripted_rules import model_of_rules
 
 LOOK: dict[str, Any] = {"tool": "glob", "args": {"pattern": "*.none"}}
 WRITE: dict[str, Any] = {"tool": "write_file", "args": {"path": "a", "content": "b"}}
@@ -26,7 +26,7 @@ async def test_what_only_looks_is_asked_again(
     """Two silences cost a search nothing, a third is told; a write is told at once."""
     rules = [{"name": "call", "when": {"after": "human"}, "call": call}, {"name": "bye", "say": "Bye."}]
     sandboxes.inject("status", "process.Process/Start", status=502, times=asked)
-    with start_openai_server(ScriptedChatModel.from_rules(rules)) as openai:
+    with start_openai_server(model_of_rules(rules)) as openai:
         agent = make_agent(**openai.env, MODEL="openai:gpt-5.6-luna")
         state = await agent.ainvoke(
             {"messages": [HumanMessage("go")]},

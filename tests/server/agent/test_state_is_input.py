@@ -11,11 +11,11 @@ from langgraph.types import Command, Send
 from agent.approvals.decisions import answered_by
 from agent.context import Context
 from agent.errors import InputError
-from agent.scripted.model import ScriptedChatModel
 from server.agent.conftest import MakeAgent
 from support.alive import alive
 from support.e2b_process import E2BLocal
 from support.openai_server import OpenAIServer, start_openai_server
+from support.scripted_rules import model_of_rules
 
 LOOK = 'echo "[$PASSED][$HIDDEN_TOKEN]"'
 
@@ -82,7 +82,7 @@ def tool_texts(state: dict[str, Any]) -> list[str]:
 @pytest.fixture
 def openai() -> Iterator[OpenAIServer]:
     """A server of OpenAI's API; it refuses a history that is not whole."""
-    with start_openai_server(ScriptedChatModel.from_rules({"max_calls": 500, "rules": RULES})) as server:
+    with start_openai_server(model_of_rules(RULES, max_calls=500)) as server:
         yield server
 
 

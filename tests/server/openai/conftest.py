@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 from langchain_openai import ChatOpenAI
 
-from agent.scripted.model import ScriptedChatModel
 from support.openai_api.clients import MODELS, client
 from support.openai_server import OpenAIServer, start_openai_server
+from support.scripted_rules import model_of_rules
 
 RULES = [
     {
@@ -29,7 +29,7 @@ RULES = [
 @pytest.fixture
 def openai() -> Iterator[OpenAIServer]:
     """Start a server of the test's own."""
-    with start_openai_server(ScriptedChatModel.from_rules(RULES)) as server:
+    with start_openai_server(model_of_rules(RULES)) as server:
         yield server
 
 

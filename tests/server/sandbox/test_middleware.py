@@ -14,11 +14,11 @@ from agent.context import Context
 from agent.sandbox.middleware import SandboxMiddleware
 from agent.sandbox.notices import LOST_IN_CALL
 from agent.sandbox.watch import RunWatch
-from agent.scripted.model import ScriptedChatModel
 from agent.tools import run_command, run_python
 from server.sandbox.conftest import MakeManager
 from support.alive import alive
 from support.e2b_process import E2BLocal
+from support.scripted_rules import model_of_rules
 
 CONFIG: Any = {"configurable": {"thread_id": "middleware"}, "run_id": "5e9d3c1e-0000-4000-8000-000000000001"}
 
@@ -34,7 +34,7 @@ async def test_a_loss_in_mid_run_is_told_and_the_run_goes_on(
         await AsyncSandbox.kill(runtime.context.sandbox.sandbox_id, **sandboxes.options)
         return "killed"
 
-    model = ScriptedChatModel.from_rules(
+    model = model_of_rules(
         """
         - {name: one, when: {after: human}, say: "1", call: {tool: kill_it, args: {}}}
         - {name: two, when: {after: kill_it}, say: "2", call: {tool: run_command, args: {command: echo a}}}
@@ -74,7 +74,7 @@ async def test_a_question_pauses_and_the_answer_goes_on_in_the_same_sandbox(
         """Ask the human."""
         return str(interrupt("well?"))
 
-    model = ScriptedChatModel.from_rules(
+    model = model_of_rules(
         """
         - {name: one, when: {after: human}, call: {tool: run_python, args: {code: "x = 41"}}}
         - {name: two, when: {after: run_python, calls: {ask: 0}}, call: {tool: ask, args: {}}}
@@ -112,7 +112,7 @@ async def test_the_model_is_sent_a_history_with_every_call_answered(make_manager
             return await handler(request)
 
     agent = create_agent(
-        ScriptedChatModel.from_rules("- {name: a, when: {after: human}, say: fine}"),
+        model_of_rules("- {name: a, when: {after: human}, say: fine}"),
         tools=[run_python],
         middleware=[SandboxMiddleware(make_manager(start="lazy")), Seeing()],
         context_schema=Context,

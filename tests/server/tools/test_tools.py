@@ -15,10 +15,10 @@ from langgraph.types import Command
 
 from agent.context import Context
 from agent.sandbox.e2b.box import OwnedSandbox
-from agent.scripted.model import ScriptedChatModel
 from agent.tools import Limits, background_tools, file_tools, python_tool, run_python, shell_tool
 from server.tools.conftest import CallTool
 from support.e2b_process import E2BLocal
+from support.scripted_rules import model_of_rules
 
 
 def calls(*codes: str, tool: str = "run_python", argument: str = "code") -> AIMessage:
@@ -160,7 +160,7 @@ async def test_tools_work_in_an_agent_and_in_a_graph_by_hand(handle: OwnedSandbo
         schema: Any = each.tool_call_schema
         assert "runtime" not in schema.model_json_schema()["properties"]
         assert each.description
-    model = ScriptedChatModel.from_rules(
+    model = model_of_rules(
         """
         - {name: one, when: {after: human}, call: {tool: run_python, args: {code: "6 * 7"}}}
         - {name: two, when: {after: run_python}, say: "{{result}}"}
@@ -188,7 +188,7 @@ class _FirstIsSlow(AgentMiddleware[Any, Any, Any]):
 
 async def test_cells_of_one_message_run_in_its_order(handle: OwnedSandbox) -> None:
     """Though LangGraph runs them at once, and the first comes last (A60)."""
-    model = ScriptedChatModel.from_rules(
+    model = model_of_rules(
         "- {name: one, when: {after: run_python}, say: done}\n- {name: two, when: {after: human}, say: none}"
     )
     agent = create_agent(model, tools=[run_python], middleware=[_FirstIsSlow()], context_schema=Context)

@@ -7,13 +7,13 @@ import pytest
 from agent.scripted.conversation import Answer, Conversation
 from agent.scripted.model import ScriptedChatModel
 
-SCRIPT = ScriptedChatModel.from_script("chat").script
+MODEL = ScriptedChatModel.from_script("chat")
 TOOLS = frozenset({"run_python", "run_command", "read_file", "write_file", "list_files"})
 
 
 def ask(human: str, *results: tuple[str, str]) -> Answer:
     """Return the answer to a message, or to the results of the tools called for it."""
-    return SCRIPT.answer(Conversation(human=human, tools=TOOLS, results=results))
+    return MODEL.answer(Conversation(human=human, tools=TOOLS, results=results))
 
 
 def code(human: str) -> str:

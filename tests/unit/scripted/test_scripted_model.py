@@ -13,7 +13,10 @@ from pydantic import BaseModel
 
 from agent.errors import ModelError
 from agent.scripted import model as module
+from agent.scripted.chat import chat
 from agent.scripted.model import SCRIPTS, ScriptedChatModel
+from agent.scripted.repair import repair
+from support.scripted_rules import model_of_rules
 
 RULES = """
 - name: save
@@ -50,7 +53,7 @@ class Colour(BaseModel):
 @pytest.fixture
 def model() -> ScriptedChatModel:
     """Return a model with the rules above."""
-    return ScriptedChatModel.from_rules(RULES)
+    return model_of_rules(RULES)
 
 
 def without_ids(message: Any) -> dict[str, Any]:
@@ -155,24 +158,33 @@ def test_unknown_script_raises_an_error_that_lists_those_there_are(name: str) ->
         ScriptedChatModel.from_script(name)
 
 
-async def test_building_and_asking_never_block_the_loop() -> None:
-    """A server builds the model and asks it on its event loop, from the first time on."""
-    module._script.cache_clear()
+@pytest.mark.parametrize("name", SCRIPTS)
+async def test_building_and_asking_never_block_the_loop(name: str) -> None:
+    """A server builds the model and asks it on its event loop."""
     with blockbuster_ctx():
-        for name in SCRIPTS:
-            model = ScriptedChatModel.from_script(name)
-            assert [chunk async for chunk in model.astream("hello")]
+        model = ScriptedChatModel.from_script(name)
+        assert [chunk async for chunk in model.astream("hello")]
 
 
-def test_model_can_be_dumped(model: ScriptedChatModel) -> None:
-    """A model built again from its own dump answers the same."""
+def test_model_is_built_again_from_what_its_dump_names() -> None:
+    """Its scripts are functions: the dump names them, and the name is all that is needed."""
+    model = ScriptedChatModel.from_script("repair+chat")
     data = json.loads(model.model_dump_json())
-    again = ScriptedChatModel.model_validate({"script": data["script"]})
-    assert again.invoke("hello").content == model.invoke("hello").content
+    assert ScriptedChatModel.from_script(data["name"]).scripts == model.scripts
 
 
 def test_several_scripts_make_one_model() -> None:
-    """`repair+chat` serves both graphs; the first script's rules come first."""
-    both = ScriptedChatModel.from_script("repair+chat").script
-    parts = [ScriptedChatModel.from_script(name).script for name in ("repair", "chat")]
-    assert both.rules == parts[0].rules + parts[1].rules
+    """`repair+chat` serves both graphs; the first script is asked first."""
+    both = ScriptedChatModel.from_script("repair+chat").scripts
+    assert both == (repair, chat)
+
+
+def test_a_turn_with_many_calls_gets_no_more() -> None:
+    """A script that always calls cannot loop for ever."""
+    model = model_of_rules([{"name": "again", "call": {"tool": "save"}}], max_calls=3)
+    made = [AIMessage("", tool_calls=[{"name": "save", "args": {}, "id": str(n)}]) for n in range(3)]
+    bound = model.bind_tools([save])
+    assert bound.invoke([HumanMessage("go"), *made[:2]]).tool_calls
+    last = bound.invoke([HumanMessage("go"), *made])
+    assert not last.tool_calls
+    assert "has no answer" in str(last.content)
