@@ -25,8 +25,11 @@ def report_lines(report: TestReport) -> list[Text]:
     """Return a test report in a few lines: the verdict, then each failing test."""
     if report.timed_out:
         verdict = Text("  ✗ the tests did not end within their limit", "red")
+    elif report.reason:
+        verdict = Text(f"  ✗ {one_line(report.reason)}", "red")
     elif report.green:
-        verdict = Text(f"  ✓ {_count(report.passed)}passed", "green")
+        uncounted = "" if report.passed is not None else "exit code 0, tests not counted: "
+        verdict = Text(f"  ✓ {uncounted}{_count(report.passed)}passed", "green")
     else:
         told = f"{_count(report.failed)}failed" if report.failed != 0 else f"exit code {report.exit_code}"
         if report.passed:

@@ -82,6 +82,8 @@ def test_report(data: Any) -> TestReport:
         failed=number_or_none(data.get("failed")),
         failing=tuple(name for name in failing if isinstance(name, str)) if isinstance(failing, list) else (),
         output=text(data.get("output")),
+        skipped=number_or_none(data.get("skipped")),
+        reason=text(data.get("reason")),
     )
 
 

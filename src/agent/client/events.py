@@ -60,7 +60,8 @@ class TestReport:
     """How one run of a test suite ended.
 
     `exit_code` is None when the command was stopped by its limit; `passed` and `failed` are None when the
-    output could not be counted.
+    output could not be counted. `reason` says why the suite did not pass, where the exit code does
+    not: it was stopped, no test ran, protected files changed meanwhile.
     """
 
     __test__ = False  # pytest would collect the name
@@ -71,11 +72,13 @@ class TestReport:
     failed: int | None = None
     failing: tuple[str, ...] = ()
     output: str = ""
+    skipped: int | None = None
+    reason: str = ""
 
     @property
     def green(self) -> bool:
         """Whether the suite passed."""
-        return self.exit_code == 0 and not self.timed_out
+        return self.exit_code == 0 and not self.timed_out and not self.reason
 
 
 @dataclass(frozen=True, slots=True)

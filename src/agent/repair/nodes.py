@@ -122,6 +122,8 @@ class FirstAndLast(Nodes):
         update["tests_before"] = report.as_state()
         if report.green:
             update |= {"status": "already_green", "tests_after": report.as_state()}
+        elif report.exit_code == 0 and report.nothing_ran:
+            update["status"] = "nothing_tested"
         return update
 
     async def summarize(self, state: RepairState, runtime: Runtime[Context]) -> Update:

@@ -16,6 +16,7 @@ MAX_SHOWN = 20
 _ENDINGS = {
     "passed": "The tests pass.",
     "already_green": "The tests pass already; there was nothing to repair.",
+    "nothing_tested": "No test ran; nothing was repaired. Check the test command and where it looks.",
     "no_progress": "Stopped: with the same changes as in an earlier try, the same tests failed again.",
     "setup_failed": "The set-up command failed.",
 }
@@ -107,7 +108,17 @@ def summary(state: State) -> str:
     if state["left_out"]:
         told = [f"{path} ({why})" for path, why in state["left_out"].items()]
         lines.append("Changed, but not in the patch: " + _listed(told))
+    if not_counted := _not_counted(state):
+        lines.append(not_counted)
     return "\n".join([*lines, *state["warnings"]])
+
+
+def _not_counted(state: State) -> str:
+    """Warn of tests that pass, where nothing but the exit code says so."""
+    report = TestReport.from_state(state["tests_after"]) if state.get("tests_after") else None
+    if report is None or not report.green or report.passed is not None:
+        return ""
+    return "How many tests ran could not be read from the output: that they pass is what the exit code says."
 
 
 def _ending(state: State) -> str:

@@ -86,6 +86,9 @@ def file_and_folder(paths: Collection[str]) -> tuple[str, str] | None:
 def _wrong(path: str, protect: Sequence[str]) -> str:
     if problem := path_problem(path):
         return problem
-    if matches(path, protect):
-        return f"{path!r} is protected: it is put back as it was before the tests are run"
+    if glob := next((glob for glob in protect if matches(path, [glob])), None):
+        return (
+            f"{path!r} is protected by {glob!r}: it is put back as it was before the tests are run. To allow "
+            "the change, the caller gives `protect` (`--protect`) without that glob"
+        )
     return f"{path!r} lies in a folder of caches or dependencies" if ignored(path) else ""

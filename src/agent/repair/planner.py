@@ -15,10 +15,12 @@ from agent.tools.budget import clipped
 MAX_ASKS = 3
 
 
-async def propose(
-    model: BaseChatModel, request: str, problems: Callable[[Plan], str] = lambda _: ""
-) -> Plan | None:
-    """Return a valid plan, or None when the model gave none in three asks.
+class NoPlanError(Exception):
+    """The model gave no plan that can be carried out; says what was wrong with the last one."""
+
+
+async def propose(model: BaseChatModel, request: str, problems: Callable[[Plan], str] = lambda _: "") -> Plan:
+    """Return a valid plan.
 
     An invalid one is sent back with what is wrong with it.
 
@@ -26,9 +28,13 @@ async def propose(
         model: answers with structured output.
         request: what to plan.
         problems: says what keeps a well-formed plan from being carried out.
+
+    Raises:
+        NoPlanError: the model gave none in three asks.
     """
     structured = model.with_structured_output(Plan, include_raw=True)
     messages: list[BaseMessage] = [SystemMessage(PLANNER), HumanMessage(request)]
+    words = ""
     for _ in range(MAX_ASKS):
         try:
             answer: Any = await structured.ainvoke(messages)
@@ -40,6 +46,7 @@ async def propose(
         if isinstance(plan, Plan) and not problem:
             return plan
         # A new request instead of the raw answer: it may hold a tool call, which providers want answered.
-        words = f"{request}\n\nYour last answer was not a valid plan: {clipped(str(problem), 4_000)}"
-        messages = [SystemMessage(PLANNER), HumanMessage(words)]
-    return None
+        words = clipped(str(problem), 4_000)
+        again = f"{request}\n\nYour last answer was not a valid plan: {words}"
+        messages = [SystemMessage(PLANNER), HumanMessage(again)]
+    raise NoPlanError(words)

@@ -13,12 +13,16 @@ from agent.repair.lasting import lasting, progress, seconds_left, steps_left
 from agent.repair.limits import MAX_REJECTIONS
 from agent.repair.nodes import Nodes, Update
 from agent.repair.plan import Plan
-from agent.repair.planner import propose
+from agent.repair.planner import MAX_ASKS, NoPlanError, propose
 from agent.repair.preparing import Ready
 from agent.repair.prompts import plan_request, rejection_story, story
 from agent.repair.report import TestReport
 from agent.repair.showing import texts_to_show
 from agent.repair.state import RepairState
+from agent.tools.budget import clipped
+
+MAX_WHY_BYTES = 2_000
+"""Of what was wrong with a plan, in the summary."""
 
 
 class Planning(Nodes):
@@ -42,8 +46,10 @@ class Planning(Nodes):
             if not limit.expired():
                 raise
             return ready.update(state) | {"status": "budget"}
-        if plan is None:
-            return ready.update(state) | {"status": "failed", "summary": "The model gave no valid plan."}
+        except NoPlanError as exc:
+            why = clipped(str(exc), MAX_WHY_BYTES)
+            words = f"The model gave no valid plan in {MAX_ASKS} tries. The last one: {why}"
+            return ready.update(state) | {"status": "failed", "summary": words}
         said = f"Plan, try {state['iteration']} of {state['limits']['tries']}: {plan.as_markdown()}"
         return ready.update(state) | {
             **await self.consent.seal_plan(plan, state),

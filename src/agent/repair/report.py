@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 from agent.repair.junit import tally
+from agent.repair.runner_output import Counts, counts, names_of_failing
 from agent.sandbox.provider import CommandResult
 from agent.tools.budget import clipped
 
@@ -13,16 +14,16 @@ MAX_OUTPUT_BYTES = 12_000
 MAX_NAMES = 200
 MAX_NAME_CHARS = 300
 
-_FAILED = re.compile(r"(?:FAILED|ERROR) (\S+?(?:\[[^\n]*?\])?)(?: - .*)?")
-_MAX_LINE_CHARS = 1_000
-"""Of a line that names a test: the time to read one grows with the square of it, and more is not kept."""
-_COUNT = re.compile(r"\b([0-9]{1,9}) (passed|failed|errors?|skipped)\b")
 _OUR_REPORT = re.compile(r"^-+ generated xml file: .*/\.repair/junit\.xml -+\n", re.M)
 
 
 @dataclass(frozen=True, slots=True)
 class TestReport:
-    """The outcome of the test command; the command's exit code alone decides whether the tests pass."""
+    """The outcome of the test command.
+
+    Its exit code decides whether the tests pass; but 0 does not where it is known that no test ran, or that
+    one failed.
+    """
 
     __test__ = False  # pytest would take the name for a test class
 
@@ -30,7 +31,7 @@ class TestReport:
     """None where the command timed out or its end was not seen: not green."""
     timed_out: bool
     passed: int | None
-    """Counts and names are pytest's; None and empty where another runner says nothing that can be counted."""
+    """Counts and names are the runner's; None and empty where it printed nothing that can be counted."""
     failed: int | None
     failing: tuple[str, ...]
     output: str
@@ -43,17 +44,22 @@ class TestReport:
         """Whether the tests pass."""
         return self.exit_code == 0 and not self.reason
 
+    @property
+    def nothing_ran(self) -> bool:
+        """Whether it is known that no test ran, or each was skipped."""
+        return self.passed == 0 and self.failed == 0
+
     def told(self) -> str:
         """Return the outcome in a few words."""
         if self.reason:
             return self.reason
         if self.passed is None or self.failed is None:
-            return "passed" if self.green else f"failed with exit code {self.exit_code}"
+            return f"{'passed' if self.green else 'failed'} with exit code {self.exit_code}, not counted"
         return f"{self.failed} failed, {self.passed} passed" if self.failed else f"{self.passed} passed"
 
     def as_state(self) -> dict[str, Any]:
         """Return the report as plain data for state."""
-        return asdict(self) | {"failing": list(self.failing)}
+        return asdict(self) | {"failing": list(self.failing), "green": self.green}
 
     @classmethod
     def from_state(cls, data: Mapping[str, Any]) -> Self:
@@ -72,43 +78,39 @@ class TestReport:
         """
         output = _OUR_REPORT.sub("", result.stdout + result.stderr)
         found = tally(junit) if junit else None
-        counts = (found.passed, found.failed, found.skipped) if found else _counted(output)
-        failing = found.failing if found else _named(output)
+        counted = Counts(found.passed, found.failed, found.skipped) if found else None
+        if counted is None or not counted.ran:
+            counted = counts(output) or counted
+        failing = found.failing if found and found.failing else names_of_failing(output)
         return cls(
             exit_code=result.exit_code,
             timed_out=result.timed_out,
-            passed=counts[0],
-            failed=counts[1],
+            passed=counted.passed if counted else None,
+            failed=counted.failed if counted else None,
             failing=tuple(_text(name)[:MAX_NAME_CHARS] for name in failing[:MAX_NAMES]),
             output=clipped(_text(output), MAX_OUTPUT_BYTES),
-            skipped=counts[2],
-            reason=_reason(result),
+            skipped=counted.skipped if counted else None,
+            reason=_reason(result, counted),
         )
 
 
-def _named(output: str) -> tuple[str, ...]:
-    # Each line without the reason, which may be as long as it likes.
-    lines = (line[:_MAX_LINE_CHARS] for line in output.split("\n") if line.startswith(("FAILED ", "ERROR ")))
-    return tuple(dict.fromkeys(found[1] for line in lines if (found := _FAILED.fullmatch(line))))
-
-
-def _counted(output: str) -> tuple[int | None, int | None, int | None]:
-    # The last line that counts is the closing one; a test's own output may look like it too.
-    for line in reversed(output.splitlines()):
-        found = _COUNT.findall(line)
-        if found and (" in " in line or line.startswith("=")):
-            counts = {word.rstrip("s") if word.startswith("error") else word: int(n) for n, word in found}
-            failed = counts.get("failed", 0) + counts.get("error", 0)
-            return counts.get("passed", 0), failed, counts.get("skipped", 0)
-    return None, None, None
-
-
-def _reason(result: CommandResult) -> str:
+def _reason(result: CommandResult, counted: Counts | None) -> str:
     if result.timed_out:
         return f"the tests did not end within their limit and were stopped after {result.duration_s:.0f} s"
     if result.exit_code is None:
         return "the end of the tests was not seen: their outcome is unknown"
+    if result.exit_code != 0 or counted is None:
+        return ""
+    if counted.failed:
+        return f"{_tests(counted.failed)} failed, although the test command ended with exit code 0"
+    if not counted.passed:
+        skipped = f" ({_tests(counted.skipped)} skipped)" if counted.skipped else ""
+        return f"no test ran{skipped}, although the test command ended with exit code 0"
     return ""
+
+
+def _tests(count: int) -> str:
+    return f"{count} test{'s' if count != 1 else ''}"
 
 
 def _text(text: str) -> str:

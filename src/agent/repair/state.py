@@ -22,7 +22,9 @@ from agent.repair.request import checked_request
 from agent.sandbox.middleware import SandboxId, newest
 from agent.sandbox.policy import SandboxPolicy
 
-Status = Literal["passed", "already_green", "failed", "rejected", "setup_failed", "no_progress", "budget"]
+Status = Literal[
+    "passed", "already_green", "nothing_tested", "failed", "rejected", "setup_failed", "no_progress", "budget"
+]
 
 
 class RepairInput(TypedDict, total=False):

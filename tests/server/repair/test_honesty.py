@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
+from agent.cli.repair_text import report_lines
+from agent.client.decode import test_report
 from server.repair.conftest import MakeRepair
 from support.alive import alive
 from support.e2b_process import E2BLocal
@@ -118,8 +120,22 @@ async def test_rubbish_plans_are_sent_back_then_refused(
     state = await repair.start()
     assert (state["status"], len(repair.mind.asked)) == ("failed", 3)
     assert "Your last answer was not a valid plan" in repair.mind.asked[1]
-    assert "The model gave no valid plan." in state["summary"]
+    assert "The model gave no valid plan in 3 tries. The last one: " in state["summary"]
     assert await alive(sandboxes, thread=repair.thread_id) == []
+
+
+async def test_plans_for_a_protected_file_end_with_what_protects_it(make_repair: MakeRepair) -> None:
+    """The user reads which file, which glob, and how to allow it; and so allowed, it is changed."""
+    project = {"spec/parser.py": "bad\n", "check.sh": "grep -q good spec/parser.py\n"}
+    steps = plan(("spec/parser.py", "echo good > spec/parser.py"))
+    refused = await make_repair(steps).start(project, test_command="bash check.sh")
+    assert refused["status"] == "failed"
+    told = refused["summary"]
+    assert "'spec/parser.py' is protected by '**/spec/**'" in told
+    assert "`protect` (`--protect`) without that glob" in told
+    repair = make_repair(steps)
+    await repair.start(project, test_command="bash check.sh", protect=["check.sh"])
+    assert (await repair.answer(APPROVE))["status"] == "passed"
 
 
 async def test_rubbish_plan_that_is_mended_goes_on(make_repair: MakeRepair) -> None:
@@ -127,7 +143,7 @@ async def test_rubbish_plan_that_is_mended_goes_on(make_repair: MakeRepair) -> N
     repair = make_repair(plan(("tests/run.sh", "x")), plan(ADD))
     await repair.start()
     assert len(await repair.questions()) == 1
-    assert "'tests/run.sh' is protected" in repair.mind.asked[1]
+    assert "'tests/run.sh' is protected by '**/tests/**'" in repair.mind.asked[1]
 
 
 async def test_same_failures_with_the_same_changes_stop_early(make_repair: MakeRepair) -> None:
@@ -187,6 +203,53 @@ async def test_tests_that_no_longer_run_are_told(make_repair: MakeRepair) -> Non
     assert state["warnings"] == ["Fewer tests ran than before the repair: 1 instead of 2."]
 
 
+UNITTEST = "python -m unittest discover -s checks"
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (f"{UNITTEST} || true", "no test ran, although the test command ended with exit code 0"),
+        ("python -m pytest -q || true", "no test ran, although"),
+        ("python -m pytest -q || echo '3 passed'", "no test ran, although"),
+        ("echo '1..0 # skipped'", "no test ran, although"),
+    ],
+)
+async def test_a_command_that_runs_no_test_is_not_green(
+    make_repair: MakeRepair, command: str, words: str
+) -> None:
+    """It has its own status, said first; nothing is planned on it."""
+    repair = make_repair(plan(ADD))
+    project = {"checks/notes.py": "x = 1\n", "checks/__init__.py": ""}
+    state = await repair.start(project, test_command=f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {command}")
+    assert (state["status"], state["tests_before"]["green"]) == ("nothing_tested", False)
+    assert state["summary"].startswith("No test ran; nothing was repaired.")
+    assert words in state["summary"]
+    assert repair.mind.asked == []
+
+
+async def test_a_patch_after_which_no_test_runs_does_not_pass(make_repair: MakeRepair) -> None:
+    """Green must not be had by having nothing left to run."""
+    project = {"suite/test_a.py": "from unittest import *\nclass A(TestCase):\n  def test(self): assert 0\n"}
+    command = "cd suite && python -m unittest discover -p 'test_*.py' || test $? -eq 5"
+    repair = make_repair(plan(("suite/test_a.py", "echo > suite/test_a.py")))
+    state = await repair.start(project, test_command=command, protect=[], limits={"tries": 1})
+    assert state["tests_before"]["failed"] == 1
+    state = await repair.answer(APPROVE)
+    assert (state["status"], state["tests_after"]["green"]) == ("failed", False)
+    assert "Tests after: no test ran, although" in state["summary"]
+
+
+async def test_tests_that_fail_behind_exit_code_0_are_red(make_repair: MakeRepair) -> None:
+    """Such as `pytest || true`: what was counted as failed did fail, and is repaired."""
+    project = {"num.py": "x = 1\n", "test_num.py": "import num\ndef test_x(): assert num.x == 2\n"}
+    repair = make_repair(plan(("num.py", "echo x = 2 > num.py")))
+    command = "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python -m pytest -q || true"
+    state = await repair.start(project, test_command=command)
+    assert "1 test failed, although" in state["tests_before"]["reason"]
+    assert (await repair.answer(APPROVE))["status"] == "passed"
+
+
 async def test_tests_changed_while_they_run_are_red(make_repair: MakeRepair) -> None:
     """Something left running, or the code under test, rewrites a test in the midst of the run."""
     project = {"code.sh": "false\n", "tests/run.sh": ". ./code.sh\n"}
@@ -195,6 +258,14 @@ async def test_tests_changed_while_they_run_are_red(make_repair: MakeRepair) -> 
     state = await repair.answer(APPROVE)
     assert (state["status"], state["tests_after"]["exit_code"]) == ("failed", 0)
     assert "tests/run.sh changed while the tests ran" in state["summary"]
+    # Every client is given the same verdict, as words and as a field.
+    (event,) = [event for event in repair.events if event.get("phase") == "verify" and "report" in event]
+    for report in (event["report"], state["tests_after"]):
+        assert report["green"] is False
+        assert test_report(report).green is False
+        shown = "\n".join(line.plain for line in report_lines(test_report(report)))
+        assert "✗ tests/run.sh changed while the tests ran" in shown
+        assert "✓" not in shown
 
 
 async def test_steps_are_limited_over_all_tries(make_repair: MakeRepair) -> None:

@@ -167,6 +167,8 @@ def test_json_writes_one_object_an_event() -> None:
                 "failed": None,
                 "failing": ["t::a"],
                 "output": "",
+                "skipped": None,
+                "reason": "",
             },
         },
         {"event": "update", "node": "plan"},
