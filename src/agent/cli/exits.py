@@ -9,8 +9,8 @@ READER_LEFT = 141
 """As a shell has it for SIGPIPE: `| head` has read enough."""
 
 HELP = (
-    "Exit codes: 0 passed or already green; 1 failed, nothing tested, rejected, no progress, budget or set-up "
-    "failed, or left waiting for an answer; "
+    "Exit codes: 0 passed or already green; 1 failed, nothing tested, rejected, no progress, budget or "
+    "set-up failed, or left waiting for an answer; "
     "2 wrong usage, settings or input; 3 server or sandbox failure; 130 interrupted."
 )
 
