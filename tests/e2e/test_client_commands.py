@@ -57,8 +57,14 @@ def shop(tmp_path: Path) -> Path:
 
 def commit(folder: Path) -> None:
     """Make a folder the root of a repository with all that is in it."""
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    commit_all(folder)
+
+
+def commit_all(folder: Path) -> None:
+    """Commit what is in a repository."""
     identity = ["-c", "user.name=test", "-c", "user.email=test@example.com"]
-    for command in (["init", "-q"], ["add", "-A"], [*identity, "commit", "-qm", "Broken"]):
+    for command in (["add", "-A"], [*identity, "commit", "-qm", "More"]):
         subprocess.run(["git", *command], cwd=folder, check=True)
 
 
@@ -142,6 +148,17 @@ async def test_repair_loses_and_repeats_nothing_whatever_breaks(
         "  6 passed in ",
     ):
         assert terminal.text.count(once) == 1, once
+
+
+def test_repair_on_a_terminal_that_is_no_utf8(env: dict[str, str], shop: Path) -> None:
+    """What its encoding has not becomes `?`; the files are changed as they should be."""
+    env = env | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    (shop / "b\xfccher.txt").write_text("\u2717\n")
+    commit_all(shop)
+    done = run(env, "repair", str(shop), "--yes", "--apply")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "quantity >= pieces" in (shop / "shop" / "pricing.py").read_text()
+    assert done.stdout.isascii()
 
 
 def test_repair_json_writes_objects_alone(env: dict[str, str], shop: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from agent.cli import exits
+from agent.cli import exits, output
 from agent.cli.commands import local, runs, sandboxes, threads
 
 app = typer.Typer(
@@ -71,4 +71,5 @@ app.add_typer(sandboxes.sandboxes, name="sandboxes")
 
 def main() -> None:
     """Run the command line."""
-    app()
+    with output.watched():
+        app()

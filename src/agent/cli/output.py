@@ -33,7 +33,10 @@ class _Output(io.FileIO):
 
 
 def watch() -> None:
-    """Have the standard output raise `OutputError`; one that was replaced, as in tests, is left alone."""
+    """Have the standard output raise `OutputError`, and take characters that its encoding has not.
+
+    Those become `?`. One that was replaced, as in tests, is left alone.
+    """
     stdout = sys.stdout
     if stdout is None or stdout is not sys.__stdout__ or not isinstance(stdout, io.TextIOWrapper):
         return
@@ -42,10 +45,26 @@ def watch() -> None:
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(file),
         encoding=stdout.encoding,
-        errors=stdout.errors,
+        errors="replace",
         line_buffering=stdout.line_buffering,
         write_through=stdout.write_through,
     )
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Watch the standard output within the block, which ends the process."""
+    watch()
+    try:
+        yield
+    except SystemExit as exc:
+        try:
+            flush()
+        except OutputError as failed:
+            sys.exit(give_up(failed))
+        raise exc
+    except OutputError as exc:
+        sys.exit(give_up(exc))
 
 
 @contextmanager

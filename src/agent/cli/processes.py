@@ -18,7 +18,8 @@ from agent.cli.visible import visible_log
 T = TypeVar("T")
 
 _POLL_S = 0.05
-_AT_ONCE = {"PYTHONUNBUFFERED": "1"}  # as on the terminal that a server of ours would have had
+# Output at once, as on the terminal that a server of ours would have had, in the encoding it is read in here.
+_AT_ONCE = {"PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8:backslashreplace"}
 _RELAY_S = 2.0
 _LONGEST_PIECE = 65_536  # of a line, in bytes; a longer one is shown in pieces
 _LONGEST_LINE = 300  # of a log, shown in an error
@@ -107,7 +108,7 @@ class ChildProcess:
                 stdout=subprocess.PIPE if output is None else output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                env={**self.defaults, **_AT_ONCE, **inherited(), **self.env},
+                env={**self.defaults, **inherited(), **_AT_ONCE, **self.env},
             )
         except OSError as exc:
             raise LocalServerError(f"{self.name} cannot be started: {exc}") from exc

@@ -103,12 +103,16 @@ class Screen:
         self.console.print(Text(text, style), end="", soft_wrap=True)
 
     def raw(self, text: str) -> None:
-        """Write a text for a program that reads it: as it is, unless a terminal would.
+        """Write a text for a program that reads it: as it is, in UTF-8, unless a terminal reads it.
 
         A lone half of a surrogate pair, which no encoding takes, is written as `?`.
         """
-        whole = visible(text) if self.is_terminal else text.encode("utf-8", "replace").decode()
-        self.console.file.write(whole)
+        data, file = text.encode("utf-8", "replace"), self.console.file
+        if self.is_terminal or not hasattr(file, "buffer"):
+            file.write(visible(text) if self.is_terminal else data.decode())
+            return
+        file.flush()  # what was written before comes before
+        file.buffer.write(data)
 
     def picture(self, data: bytes) -> None:
         """Draw a picture, if the terminal can; it is asked once, before the first one."""

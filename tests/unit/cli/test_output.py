@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from agent.cli import exits
 
+PROGRAM = str(Path(sys.executable).parent / "sandbox-agent")
 LINES = 20_000
 """More than a pipe and all buffers hold."""
 WORK = f"""
@@ -58,6 +60,38 @@ def test_output_that_cannot_be_written_is_one_line(kind: str) -> None:
     done = command(kind, "> /dev/full")
     assert done.stderr == "The output cannot be written: No space left on device.\n"
     assert done.returncode == exits.PLATFORM
+
+
+@pytest.mark.parametrize("arguments", ["--help", "repair --help", "--version", "sandboxes list --help"])
+def test_help_that_cannot_be_written_is_one_line_too(arguments: str) -> None:
+    """What ends before a command begins is watched as well."""
+    done = subprocess.run(
+        ["bash", "-c", f'"$0" {arguments} > /dev/full', PROGRAM], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == "The output cannot be written: No space left on device.\n"
+    assert done.returncode == exits.PLATFORM
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-16"])
+def test_characters_that_an_encoding_has_not_are_replaced(encoding: str) -> None:
+    """Whatever a terminal says of itself, nothing that is written to it ends a command."""
+    code = r"""if True:
+        import sys
+        from agent.cli import output
+        from agent.cli.screen import Screen
+        with output.watched():
+            screen = Screen()
+            screen.line("\u2717 tests \u2026 \U0001f600 \udce9 caf\xe9")
+            screen.raw("caf\xe9\n")
+            sys.exit(7)
+    """
+    env = {"PYTHONIOENCODING": encoding}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (7, b"")
+    # What programs read keeps to UTF-8: a patch with other characters would be another patch.
+    assert done.stdout.endswith("caf\xe9\n".encode())
+    first = done.stdout.removesuffix("caf\xe9\n".encode()).decode(encoding)
+    assert " tests " in first
 
 
 @pytest.mark.parametrize("kind", ["lines", "objects"])
