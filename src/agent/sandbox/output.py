@@ -22,6 +22,7 @@ class BoundedText:
         self._head_chars = 0
         self._tail: deque[str] = deque()
         self._tail_chars = 0
+        self._dropped_bytes = 0
         self.total_chars = 0
 
     def add(self, piece: str) -> None:
@@ -41,18 +42,20 @@ class BoundedText:
             self._tail = deque(["".join(self._tail)])
         self._tail_chars += len(piece)
         while self._tail_chars - len(self._tail[0]) >= self._half:
-            self._tail_chars -= len(self._tail.popleft())
+            dropped = self._tail.popleft()
+            self._tail_chars -= len(dropped)
+            self._dropped_bytes += _size(dropped)
 
     def text(self) -> str:
         """Return what was kept, with a line that says how much was dropped between head and tail."""
         head, tail = "".join(self._head), "".join(self._tail)
-        dropped = self.total_chars - len(head) - len(tail)
-        excess = len(tail) - self._half
-        if dropped <= 0 and excess <= 0:
-            return head + tail
-        if excess > 0:
-            tail, dropped = tail[excess:], dropped + excess
-        return f"{head}\n… {dropped} characters left out …\n{tail}"
+        excess = max(0, len(tail) - self._half)
+        dropped = self._dropped_bytes + _size(tail[:excess])
+        return f"{head}\n… {dropped} bytes left out …\n{tail[excess:]}" if dropped else head + tail
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
 
 
 class Reception:

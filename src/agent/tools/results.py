@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent.sandbox.output import BoundedText
 from agent.sandbox.provider import BackgroundResult, CodeResult, CommandResult, RichResult, Spooled
 from agent.tools.budget import clipped, shares, size
 from agent.tools.terminal import plain
@@ -78,11 +77,7 @@ def blocks(parts: Sequence[Part], max_bytes: int) -> list[str]:
 
 def _within(text: str, max_chars: int) -> str:
     """Return head and tail of a text that is far longer than is shown: each character is looked at."""
-    if len(text) <= max_chars:
-        return text
-    kept = BoundedText(max_chars)
-    kept.add(text)
-    return kept.text()
+    return text if len(text) <= max_chars else clipped(text, max_chars)
 
 
 def _whereabouts(part: Part) -> str:

@@ -2,12 +2,15 @@
 
 import asyncio
 import gc
+import re
+import shlex
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
 from agent.sandbox.e2b.box import E2BBox, OwnedSandbox
+from server.tools.conftest import CallTool
 from support.e2b_process import isolation_missing
 
 PAGE_KB = 4
@@ -205,3 +208,30 @@ async def test_a_forged_note_of_a_command_in_the_background_is_an_unknown_outcom
     await box.write_files({f"{base}.json": note.encode(), f"{base}.stdout.at": b"-9" * 5000})
     result = await box.poll_command(command_id)
     assert (result.exit_code, result.running, result.stdout) == (None, False, "told\n")
+
+
+FAILS = """
+for _ in range(50_000):
+    print("y" * 99)
+raise ValueError("z" * 100_000)
+"""
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("run_python", {"code": FAILS}),
+        ("run_command", {"command": f"python3 -c {shlex.quote(FAILS)}"}),
+        ("run_command", {"command": "yes 0123456789abcde | head -c 5000000; exit 3"}),
+    ],
+)
+async def test_left_out_is_counted_of_the_whole(
+    call_tool: CallTool, tool: str, arguments: dict[str, str]
+) -> None:
+    """What a message shows and what it says is left out add up to what was printed."""
+    text = str((await call_tool(tool, **arguments)).text)
+    stdout = text.partition("<stdout>\n")[2].partition("</stdout>")[0]
+    (missing,) = re.findall("\n… ([0-9]+) bytes left out …\n", stdout)
+    (total,) = re.findall(r"\[stdout: ([0-9]+) bytes", text)
+    shown = re.sub("\n… [0-9]+ bytes left out …\n", "", stdout)
+    assert int(missing) + len(shown) == int(total) == 5_000_000

@@ -274,8 +274,8 @@ def short(text: str) -> str:
     text = sendable(text)
     if len(text) <= 2 * HALF_ERROR_CHARS:
         return text
-    left_out = len(text) - 2 * HALF_ERROR_CHARS
-    return f"{text[:HALF_ERROR_CHARS]}\n… {left_out} characters left out …\n{text[-HALF_ERROR_CHARS:]}"
+    left_out = len(text[HALF_ERROR_CHARS:-HALF_ERROR_CHARS].encode())
+    return f"{text[:HALF_ERROR_CHARS]}\n… {left_out} bytes left out …\n{text[-HALF_ERROR_CHARS:]}"
 
 
 sys.modules[__name__] = types.SimpleNamespace(cells=Cells(get_ipython()))  # type: ignore[assignment]
