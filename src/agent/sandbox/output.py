@@ -3,6 +3,7 @@
 import re
 from collections import deque
 
+from agent.overlap import overlap
 from agent.sandbox.provider import Spooled
 
 _MAX_PIECES = 2_000
@@ -86,7 +87,7 @@ class Reception:
         text = self._held + piece
         shown, opening, _ = text.partition(self._opening)
         self._marked = bool(opening)
-        self._held = "" if self._marked else _beginning_of(self._opening, at_end_of=shown)
+        self._held = "" if self._marked else self._opening[: overlap(shown, self._opening)]
         return shown.removesuffix(self._held)
 
     def end(self) -> tuple[str, Spooled | None]:
@@ -99,8 +100,3 @@ class Reception:
         gap = f"\n… {left_out} bytes left out …\n" if left_out else ""
         spooled = Spooled(self._path, total, kept, left_out, bool(goes_on)) if kept or goes_on else None
         return text[: found.start()] + gap + text[found.end() :].removeprefix("\ufffd"), spooled
-
-
-def _beginning_of(word: str, *, at_end_of: str) -> str:
-    """Return the longest beginning of a word that a text ends with."""
-    return next((word[:n] for n in range(len(word) - 1, 0, -1) if at_end_of.endswith(word[:n])), "")
