@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.repair.tree import ignored, matches
+from agent.repair.ignoring import always_ignored
+from agent.repair.tree import matches
 
 MAX_STEPS = 20
 MAX_NAME_BYTES = 255
@@ -88,4 +89,4 @@ def _wrong(path: str, protect: Sequence[str]) -> str:
         return problem
     if matches(path, protect):
         return f"{path!r} is protected: it is put back as it was before the tests are run"
-    return f"{path!r} lies in a folder of caches or dependencies" if ignored(path) else ""
+    return f"{path!r} is a cache's, or version control's" if always_ignored(path) else ""

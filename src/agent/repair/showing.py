@@ -19,7 +19,7 @@ async def texts_to_show(
         output: what the failing run printed; files it names come first.
     """
     await settle(work, baseline, state)
-    tree = shown(baseline, await work.snapshot(), state)
+    tree = shown(baseline, (await work.look(baseline.scope)).tree, state)
     names = [path for path in tree if path == printable(path)]
     chosen, room = [], MAX_FILES_BYTES
     for path in by_relevance(names, output):
