@@ -190,6 +190,9 @@ def _tar(folder: Folder, found: Mapping[str, _Entry]) -> bytes:
     if sum(entry.size for entry in found.values()) > _MAX_UNPACKED_BYTES or len(found) > _MAX_ARCHIVED_FILES:
         raise _TooLargeError(_too_large(folder, found))
     room = _MAX_UNPACKED_BYTES
+    # What unpacks it takes a folder around all of it away: that must not be one of the project's.
+    tops = {name.partition("/")[0] for name in found}
+    around = "project/" if len(tops) == 1 and not tops <= found.keys() else ""
     file = io.BytesIO()
     with tarfile.open(
         fileobj=file,
@@ -200,7 +203,7 @@ def _tar(folder: Folder, found: Mapping[str, _Entry]) -> bytes:
         errors="surrogateescape",
     ) as archive:
         for name, entry in found.items():
-            info = tarfile.TarInfo(name)
+            info = tarfile.TarInfo(around + name)
             if entry.target is not None:
                 info.type, info.linkname = tarfile.SYMTYPE, entry.target
                 archive.addfile(info)

@@ -15,6 +15,7 @@ from pydantic import AfterValidator
 # Python 3.11 needs this one: pydantic reads it for the schemas that the server shows.
 from typing_extensions import TypedDict
 
+_NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _ESCAPE = re.compile(r'\\([0-7]{3})|\\(["\\])')
 _BYTE = re.compile('[\udc80-\udcff"\\\\]')
 
@@ -43,6 +44,21 @@ def text_of(data: bytes) -> str | None:
     except UnicodeDecodeError:
         return None
     return None if "\0" in text else text
+
+
+def readable(data: bytes) -> tuple[str, str] | None:
+    """Return a text in whatever encoding, with the encoding's name; None where it looks like no text."""
+    if (text := text_of(data)) is not None:
+        return "utf-8", text
+    wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+    for encoding in ("utf-16",) if wide else ("latin-1", "cp1252"):
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if not _NO_TEXT.search(text):
+            return encoding, text
+    return None
 
 
 def held(data: bytes) -> Held:

@@ -7,13 +7,13 @@ import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from agent.repair.changes import text_of
+from agent.repair.changes import readable, text_of
 
 # By newline alone: str.splitlines also splits at form feeds and others that a patch keeps inside a line.
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_END = "\n"
 _NO_NEWLINE = "\\ No newline at end of file\n"
 _SPECIAL = re.compile('["\\\\\x00-\x1f\x7f\udc80-\udcff]')
-_NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _MAX_LINES = 20_000
 """Of a file that is compared line by line."""
 _MAX_PAIRS = 4_000_000
@@ -118,26 +118,14 @@ def _literal(data: bytes) -> Iterator[str]:
 
 def _readable(path: str, old: bytes, new: bytes) -> Iterator[str]:
     """Yield the change of a text in another encoding as comments, which git passes over."""
-    for encoding in ("utf-16", "latin-1", "cp1252"):
-        if (before := _decoded(old, encoding)) is None or (after := _decoded(new, encoding)) is None:
-            continue
-        if max(before.count("\n"), after.count("\n")) > _MAX_LINES:
-            return
-        yield f"# The change above, of {_quoted(path)} as {encoding} text:\n"
-        for line in _compared(_LINE.findall(before), _LINE.findall(after), _quoted(path), _quoted(path)):
-            yield f"# {line.rstrip(chr(10))}\n"
+    before, after = readable(old), readable(new)
+    if before is None or after is None:
         return
-
-
-def _decoded(data: bytes, encoding: str) -> str | None:
-    """Return content as text in an encoding, or None where it does not look like one."""
-    if encoding == "utf-16" and data and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return None
-    try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError:
-        return None
-    return None if _NO_TEXT.search(text) else text
+    name = _quoted(path)
+    encodings = " and ".join(dict.fromkeys(found[0] for data, found in ((old, before), (new, after)) if data))
+    yield f"# The change above, of {name} as {encodings} text:\n"
+    for line in _compared(_LINE.findall(before[1]), _LINE.findall(after[1]), name, name):
+        yield f"# {line.removesuffix(_END)}\n"
 
 
 def _compared(old: list[str], new: list[str], name: str, new_name: str) -> Iterator[str]:

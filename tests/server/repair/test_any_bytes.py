@@ -36,6 +36,7 @@ async def test_any_bytes_are_patched_and_applied(
     repair = make_repair(plan(("calc.sh", first)), plan(ADD, DOUBLE))
     await uploaded(settings, repair, packed(project))
     await repair.run({"test_command": TEST_COMMAND})
+    assert "# café\nadd() {" in repair.mind.asked[0]  # the planner reads it
     state = await repair.answer(APPROVE)
     assert (state["status"], state["left_out"]) == (None, {})
     # A step that was cut short, in what is made right before the next.

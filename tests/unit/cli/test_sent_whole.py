@@ -14,6 +14,7 @@ from agent.cli.patch import apply, kept_as_they_are
 from agent.repair import archive, request
 from agent.repair.archive import check_archive
 from agent.repair.diff import unified_diff
+from agent.repair.workspace import _UNPACK
 
 PACKAGES = ("venv", ".venv", "node_modules", "build", "dist", "src/venv", ".tox", "__pycache__")
 
@@ -210,3 +211,14 @@ def test_bytes_are_applied_as_they_are(folder: Path) -> None:
     assert names == sorted({*before, *after})
     assert {name: (folder / name).read_bytes() for name in after} == after
     assert not (folder / "gone").exists()
+
+
+def test_archive_of_a_project_with_one_folder_keeps_the_folder(folder: Path, tmp_path: Path) -> None:
+    """What unpacks it takes a folder around all of it away."""
+    (folder / "a.py").unlink()
+    put(folder, {"pkg/latin.py": b"\xe9"})
+    (tmp_path / ".repair").mkdir()
+    (tmp_path / ".repair/archive").write_bytes(pack(folder).archive)
+    (tmp_path / "unpacked").mkdir()
+    subprocess.run(["bash", "-c", _UNPACK], cwd=tmp_path / "unpacked", check=True)
+    assert (tmp_path / "unpacked/pkg/latin.py").read_bytes() == b"\xe9"
