@@ -105,7 +105,8 @@ def _pack(path: Path, archived: bool) -> Packed:
             else:
                 found[name] = entry
         if not found:
-            raise PackError(f"{path} has no files to send.")
+            why = "" if left_out or not any(path.iterdir()) else ": git ignores all that is in it"
+            raise PackError(f"{path} has no files to send{why}.")
         texts, others = ({}, {}) if archived else _texts(folder, found)
         if not archived and not others:
             return Packed(texts, _shown(left_out), names=tuple(texts))

@@ -126,10 +126,12 @@ async def recorded(
     left_out: dict[str, str] = {}
     room, room_before = MAX_CHANGES_BYTES, MAX_ORIGINALS_BYTES
     for path in changed:
-        room -= now[path].size_bytes if path in now and not now[path].link else 0
-        room_before -= was[path].size_bytes if path in was else 0
-        if why := _unfit(path, was.get(path), now.get(path), min(room, room_before)):
-            left_out[path] = why
+        left = room - (now[path].size_bytes if path in now and not now[path].link else 0)
+        left_before = room_before - (was[path].size_bytes if path in was else 0)
+        if why := _unfit(path, was.get(path), now.get(path), min(left, left_before)):
+            left_out[path] = why  # and takes no room from others
+        else:
+            room, room_before = left, left_before
     _leave_out_what_meets(left_out, was, changed)
     fit = [path for path in changed if path not in left_out]
     old = await baseline.read(work, [path for path in fit if path in was])

@@ -65,7 +65,7 @@ rm -rf ../.repair/git
 env -u GIT_WORK_TREE git init -q --bare --template= || exit 1
 timeout 20 git -c core.excludesFile=/dev/null check-ignore -z --stdin < ../.repair/paths > ../.repair/ignored
 code=$?
-[[ $code -le 1 ]] || { echo "git check-ignore ended with $code" >&2; exit 1; }"""
+[[ $code -le 1 ]] || { echo "what its .gitignore files name cannot be told ($code)" >&2; exit 1; }"""
 """With a repository of our own beside the project: one in it may not be what the client has."""
 
 

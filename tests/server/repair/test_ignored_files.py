@@ -153,3 +153,37 @@ async def test_git_that_cannot_tell_is_an_error(make_repair: MakeRepair) -> None
     await repair.start(CALC | RULES)
     with pytest.raises(SandboxError, match="could not be worked on"):
         await repair.answer(APPROVE)
+
+
+async def test_what_the_set_up_left_stays_out_though_a_step_takes_the_rule_away(
+    make_repair: MakeRepair,
+) -> None:
+    """It is no part of the repair; what the steps write from then on is."""
+    step = (GREEN[0], f"{GREEN[1]}; rm .gitignore; echo > b.log")
+    repair = make_repair(plan(step))
+    await repair.start(
+        CALC | {".gitignore": RULES[".gitignore"]}, setup_command="mkdir build; echo > build/x"
+    )
+    state = await repair.answer(APPROVE)
+    assert (state["status"], state["left_out"]) == ("passed", {})
+    assert set(state["changes"]) == {".gitignore", "b.log", "calc.sh"}
+
+
+async def test_file_that_is_too_large_for_a_patch_takes_no_room_from_others(make_repair: MakeRepair) -> None:
+    """It is left out by itself, and named."""
+    step = (GREEN[0], f"{GREEN[1]}; yes | head -c 3000000 > a.txt; ln -s a.txt b; echo > z.txt")
+    repair = make_repair(plan(step))
+    await repair.start()
+    state = await repair.answer(APPROVE)
+    assert (state["status"], set(state["changes"])) == ("passed", {"calc.sh", "z.txt"})
+    assert state["left_out"] == {"a.txt": "it has more than 500000 bytes", "b": "it is, or was, a link"}
+
+
+async def test_repository_that_a_step_makes_is_no_part_of_the_patch(make_repair: MakeRepair) -> None:
+    """Nor does it decide what is: its index may hold anything."""
+    wrote = "git init -q; git add -Af; echo > new.txt; echo > new.log; git init -q sub; echo > sub/x.log"
+    repair = make_repair(plan((GREEN[0], f"{GREEN[1]}; {wrote}; git add -Af")))
+    await repair.start(CALC | RULES)
+    state = await repair.answer(APPROVE)
+    assert (state["status"], set(state["changes"])) == ("passed", {"calc.sh", "new.txt"})
+    assert set(state["left_out"]) == {".git/", "new.log", "sub/.git/", "sub/"}

@@ -200,6 +200,13 @@ def test_file_that_git_ignores_here_is_kept_and_the_rest_is_applied(
     assert (inner / "a.py").read_bytes() == b"x = 2\n"
 
 
+def test_folder_that_git_ignores_is_refused_in_its_words(folder: Path) -> None:
+    """Nothing would be sent, and nobody would see why."""
+    put(folder, {".gitignore": b"sub/\n", "sub/a.py": b""})
+    with pytest.raises(PackError, match="git ignores all that is in it"):
+        pack(folder / "sub")
+
+
 def test_bytes_are_applied_as_they_are(folder: Path) -> None:
     """In names and contents, to a committed file and as new ones."""
     before = {"caf\udce9.py": b"\xe9\r\n", "a.py": b"x = 1\n", "gone": b"\0"}
