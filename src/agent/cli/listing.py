@@ -55,7 +55,11 @@ def _tracked_and_new(path: Path, room: list[int]) -> tuple[set[str], dict[str, s
         room[0] -= 1
         if room[0] < 0:
             raise GitError(f"{path} has more than {_MAX_SUBMODULES} submodules.")
-        inner, besides = _tracked_and_new(path / name, room)
+        try:
+            inner, besides = _tracked_and_new(path / name, room)
+        except GitError as exc:
+            passed_over[f"{name}/"] = f"a submodule that cannot be read: {exc}"
+            continue
         names |= {f"{name}/{each}" for each in inner}
         passed_over |= {f"{name}/{each}": why for each, why in besides.items()}
     return names, passed_over

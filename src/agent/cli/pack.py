@@ -7,6 +7,7 @@ import posixpath
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
@@ -105,8 +106,7 @@ def _pack(path: Path, archived: bool) -> Packed:
             else:
                 found[name] = entry
         if not found:
-            why = "" if left_out or not any(path.iterdir()) else ": git ignores all that is in it"
-            raise PackError(f"{path} has no files to send{why}.")
+            raise PackError(f"{path} has no files to send{_why_none(path, _shown(left_out))}.")
         texts, others = ({}, {}) if archived else _texts(folder, found)
         if not archived and not others:
             return Packed(texts, _shown(left_out), names=tuple(texts))
@@ -116,6 +116,12 @@ def _pack(path: Path, archived: bool) -> Packed:
             if not texts:
                 raise
         return Packed(texts, _shown(left_out | others), names=tuple(texts))
+
+
+def _why_none(path: Path, left_out: Mapping[str, str]) -> str:
+    if not left_out:
+        return ": git ignores all that is in it" if any(path.iterdir()) else ""
+    return f". Left out: {', '.join(f'{name} ({why})' for name, why in islice(left_out.items(), 3))}"
 
 
 @dataclass(frozen=True, slots=True)

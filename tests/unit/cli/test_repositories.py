@@ -119,6 +119,33 @@ def test_repositories_that_git_does_not_look_into_are_named(plain: Path, tmp_pat
         "copy/": "a repository of its own",
         "inner/": "a submodule that is not checked out",
     }
+    (outer / "inner/.git").write_text("gitdir: ../nowhere\n")
+    assert "names no repository that is there" in pack(outer).left_out["inner/"]
+    shutil.rmtree(outer / ".git")
+    (outer / ".gitmodules").unlink()
+    (outer / "inner/.git").unlink()
+    with pytest.raises(PackError, match=r"no files to send. Left out: copy/ \(a repository of its own\)"):
+        pack(outer)
+
+
+def test_submodule_of_a_submodule_in_a_worktree_is_sent(plain: Path, tmp_path: Path) -> None:
+    """Each says for itself what it holds."""
+    middle, outer = tmp_path / "middle", tmp_path / "outer"
+    for folder, inner in ((middle, plain), (outer, middle)):
+        folder.mkdir()
+        git(folder, "init", "-q")
+        git(folder, "submodule", "--quiet", "add", str(inner), "sub")
+        commit(folder)
+    git(outer, "worktree", "add", "-q", "../tree")
+    git(tmp_path / "tree", "submodule", "--quiet", "update", "--init", "--recursive")
+    (tmp_path / "tree/sub/sub/venv").mkdir()
+    (tmp_path / "tree/sub/sub/venv/new.py").write_text("")
+    packed = pack(tmp_path / "tree")
+    assert packed.names == (".gitmodules", "sub/.gitmodules", "sub/sub/a.py")
+    assert packed.left_out == {"sub/sub/venv/": "caches or dependencies, and not tracked by git"}
+    assert uncommitted(tmp_path / "tree", packed.names) == []
+    (tmp_path / "tree/sub/sub/a.py").write_text("x = 5\n")
+    assert uncommitted(tmp_path / "tree", packed.names) == ["sub/sub/a.py"]
 
 
 @pytest.mark.parametrize(
