@@ -12,7 +12,6 @@ from agent.repair.baseline import Baseline, Sent, Uploaded
 from agent.repair.lasting import NAME
 from agent.repair.request import NO_ARCHIVE
 from agent.repair.testing import policy_of, set_up
-from agent.repair.tree import tree_of
 from agent.repair.workspace import Marker, Workspace
 from agent.sandbox.live import box
 from agent.sandbox.manager import Acquired, SandboxManager
@@ -152,9 +151,10 @@ class Preparing:
             await work.unpack()
             await work.keep_copy()
         else:
-            await work.put(state["project"], executable=Sent(state["project"]).scripts)
+            sent = Sent(state["project"])
+            await sent.put_all(work)
             # A file that is not there would count as deleted in the patch.
-            if missing := sorted(tree_of(state["project"]).keys() - (await work.snapshot()).keys()):
+            if missing := sorted(sent.tree.keys() - (await work.snapshot(sent.scope)).keys()):
                 raise SandboxError(f"the sandbox did not take the project's file {missing[0]!r}")
 
     async def _set_up(self, acquired: Acquired, work: Workspace, state: State) -> CommandResult | None:

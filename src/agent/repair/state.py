@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from agent.errors import InputError, problems
+from agent.repair.changes import Held, path_of
 from agent.repair.limits import PlanApproval
 from agent.repair.plan import Plan
 from agent.repair.report import TestReport
@@ -87,10 +88,11 @@ def _usable(model: Any) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _path(path: str) -> str:
+def _path(key: str) -> str:
+    path = path_of(key)
     if "\0" in path or {"", ".", ".."} & set(path.split("/")):
         raise ValueError(f"{path[:100]!r} is no path within the project")
-    return path
+    return key
 
 
 # `plan`, `plan_seal` and `decisions` take the later of two values of one step: a client that sends a run past
@@ -137,8 +139,8 @@ class RepairState(RepairInput, total=False):
     """How many steps of the current plan are done."""
     steps: list[StepReport]
     """What came of each step of the current plan."""
-    changes: dict[Path, str | None]
-    """Files that differ from the input by now: path → new text, None for a deleted one."""
+    changes: dict[Path, Held | None]
+    """Files that differ from the input by now: path → new content, None for a deleted one (`changes.py`)."""
     executable: dict[Path, bool]
     """Of the changed files, those that are executable, or are no longer."""
     left_out: dict[str, str]
