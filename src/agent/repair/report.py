@@ -54,7 +54,11 @@ class TestReport:
         if self.reason:
             return self.reason
         if self.passed is None or self.failed is None:
-            return f"{'passed' if self.green else 'failed'} with exit code {self.exit_code}, not counted"
+            return (
+                "passed with exit code 0, not counted"
+                if self.green
+                else f"failed with exit code {self.exit_code}"
+            )
         return f"{self.failed} failed, {self.passed} passed" if self.failed else f"{self.passed} passed"
 
     def as_state(self) -> dict[str, Any]:
