@@ -17,6 +17,9 @@ AgentError
 
 from typing import TYPE_CHECKING
 
+MAX_PROBLEMS = 20
+"""That are listed, of all that are wrong with one value."""
+
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
@@ -77,11 +80,20 @@ class SandboxForeignError(SandboxError):
     """The id names a sandbox that belongs to another thread or deployment."""
 
 
+def one_line(text: object) -> str:
+    """Return a foreign text with its line feeds and other control characters spelled out.
+
+    In a log, which may be read as lines, it could pass for another entry.
+    """
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in str(text))
+
+
 def problems(exc: "ValidationError", whole: str) -> str:
-    """Return what pydantic found wrong, each with where it stands.
+    """Return what pydantic found wrong, each with where it stands, on one line.
 
     Args:
         exc: what it raised.
         whole: what the value itself is called, where that is wrong.
     """
-    return "; ".join(f"{'.'.join(map(str, each['loc'])) or whole}: {each['msg']}" for each in exc.errors())
+    each = (f"{'.'.join(map(str, one['loc'])) or whole}: {one['msg']}" for one in exc.errors()[:MAX_PROBLEMS])
+    return one_line("; ".join(each))
