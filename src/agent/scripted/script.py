@@ -73,7 +73,7 @@ def parse(source: str | list[Any] | dict[str, Any], *, name: str, file: str) -> 
         return Script.model_validate({**data, "name": name, "file": file})
     except ValidationError as error:
         lines = (f"{file}: {_place(e['loc'], data)}: {e['msg']}" for e in error.errors())
-        raise ModelError("\n".join(lines)) from error
+        raise ModelError("; ".join(lines)) from error
 
 
 def _place(loc: tuple[int | str, ...], data: dict[str, Any]) -> str:
