@@ -219,6 +219,8 @@ class WriteCheck:
                 continue
             try:
                 channel.copy().update([value])
+            except InputError as exc:
+                raise InputError(f"{where}: {exc}; nothing was run") from None
             except Exception as exc:
                 words = one_line(exc) or type(exc).__name__
                 raise InputError(
