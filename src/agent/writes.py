@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from langchain_core.messages import AnyMessage, RemoveMessage, convert_to_messages
+from langchain_core.messages import AIMessage, AnyMessage, RemoveMessage, convert_to_messages
 from langgraph.channels import (
     BinaryOperatorAggregate,
     DeltaChannel,
@@ -32,6 +32,8 @@ Graph = TypeVar("Graph", bound=Pregel[Any, Any, Any, Any])
 
 MAX_GOTO = 100
 """Nodes that one command may send a run to."""
+MAX_CALLS = 1_000
+"""Calls of tools that one command may bring to where they run: all begin at once, and hold up the server."""
 
 
 def enduring(graph: Graph) -> Graph:
@@ -53,7 +55,7 @@ def _enduring(channel: Any) -> Any:
     elif type(channel) is EphemeralValue or type(channel) is UntrackedValue:
         made = type(channel)(channel.typ, guard=False)
     elif type(channel) is BinaryOperatorAggregate:
-        made = Folded(channel.typ, _lenient(channel.operator))
+        made = _folded(channel)
     elif type(channel) is DeltaChannel:
         made = FoldedDelta(channel.reducer, channel.typ, snapshot_frequency=channel.snapshot_frequency)
     if made is not channel:
@@ -85,6 +87,33 @@ class Folded(BinaryOperatorAggregate[Any]):
         return True
 
 
+class FoldedMessages(Folded):
+    """`Folded`, for langgraph's reducer of messages: all of a step are merged at once.
+
+    Each call of a tool writes by itself. A message with 10,000 calls, merged one by one, would hold up the
+    server for minutes.
+    """
+
+    __slots__ = ()
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Put the values together; a message that a step removes and writes again keeps its place."""
+        if len(values) > 1 and not _last_overwrite(values):
+            return super().update([[one for value in values for one in _listed(value)]])
+        return super().update(values)
+
+
+def _folded(channel: BinaryOperatorAggregate[Any]) -> Folded:
+    reducer: Any = channel.operator
+    in_a_format = isinstance(reducer, partial) and reducer.func is _IN_A_FORMAT.func
+    if reducer is add_messages or in_a_format:
+        return FoldedMessages(channel.typ, partial(_merged, reducer))
+    return Folded(channel.typ, reducer)
+
+
+_IN_A_FORMAT: Any = add_messages(format=None)  # type: ignore[call-arg]
+
+
 class FoldedDelta(DeltaChannel[Any]):
     """`Folded`, for a channel that keeps what was written rather than the whole."""
 
@@ -112,13 +141,8 @@ def _last_overwrite(values: Sequence[Any]) -> tuple[Any] | None:
     return None
 
 
-def _lenient(reducer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return the reducer; where it is langgraph's of messages, one that no removal can fail."""
-    in_a_format = isinstance(reducer, partial) and reducer.func is _IN_A_FORMAT.func
-    return partial(_merged, reducer) if reducer is add_messages or in_a_format else reducer
-
-
-_IN_A_FORMAT: Any = add_messages(format=None)  # type: ignore[call-arg]
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _merged(merge: Callable[[Any, Any], Any], left: Any, right: Any) -> list[AnyMessage]:
@@ -129,11 +153,11 @@ def _merged(merge: Callable[[Any, Any], Any], left: Any, right: Any) -> list[Any
     """
     # Also on the left there may be dicts: the development server's reader of state leaves such.
     there = convert_to_messages(left)
-    written = convert_to_messages(right if isinstance(right, list) else [right])
-    for index, message in enumerate(written):
-        if isinstance(message, RemoveMessage) and message.id == REMOVE_ALL_MESSAGES:
+    written = convert_to_messages(_listed(right))
+    for index in range(len(written) - 1, -1, -1):
+        if isinstance(written[index], RemoveMessage) and written[index].id == REMOVE_ALL_MESSAGES:
             there, written = [], written[index + 1 :]
-            return _merged(merge, there, written)
+            break
     known, kept = {message.id for message in there}, []
     for message in written:
         if not isinstance(message, RemoveMessage) or message.id in known:
@@ -175,19 +199,21 @@ class WriteCheck:
             InputError: it could not be applied to any state; nothing is kept and nothing was run.
         """
         if isinstance(inputs, Command):
-            self._check(inputs._update_as_tuples(), "command.update")
-            self._check_goto(inputs.goto if isinstance(inputs.goto, list | tuple) else [inputs.goto])
+            calls = self._check(inputs._update_as_tuples(), "command.update")
+            calls += self._check_goto(inputs.goto if isinstance(inputs.goto, list | tuple) else [inputs.goto])
+            if calls > MAX_CALLS:
+                raise InputError(f"this command brings {calls} calls of tools; at most {MAX_CALLS}")
         elif isinstance(inputs, Mapping):
             self._check(inputs.items(), "input")
 
-    def _check_goto(self, goto: Sequence[Any]) -> None:
+    def _check_goto(self, goto: Sequence[Any]) -> int:
+        """Return how many calls come with it."""
         if len(goto) > MAX_GOTO:
             raise InputError(f"command.goto names {len(goto)} nodes; at most {MAX_GOTO}")
-        for to in goto:
-            if isinstance(to, Send):
-                self._check_sent(to.arg, f"command.goto: what is sent to {to.node!r:.100}")
+        sent = [to for to in goto if isinstance(to, Send)]
+        return sum(self._check_sent(to.arg, f"command.goto: what is sent to {to.node!r:.100}") for to in sent)
 
-    def _check_sent(self, sent: Any, where: str) -> None:
+    def _check_sent(self, sent: Any, where: str) -> int:
         calls: Any
         state: Any
         match sent:
@@ -201,24 +227,27 @@ class WriteCheck:
                 calls, state = [], sent
         if not isinstance(state, Mapping):
             raise InputError(f"{where} is no map of the state's keys to values; nothing was run")
-        self._check(((key, value) for key, value in state.items() if key != "__type"), where)
         try:
             _CALLS.validate_python(calls)
         except ValidationError as exc:
             raise InputError(
                 f"{where} is no call of a tool ({problems(exc, 'call')}); nothing was run"
             ) from None
+        in_state = self._check(((key, value) for key, value in state.items() if key != "__type"), where)
+        return len(calls) or in_state
 
-    def _check(self, pairs: Iterable[tuple[Any, Any]], where: str) -> None:
+    def _check(self, pairs: Iterable[tuple[Any, Any]], where: str) -> int:
+        """Return how many calls the message with most of them makes."""
+        most = 0
         for name, value in pairs:
             if str(name).startswith("__"):
                 raise InputError(f"{where} is no map of the state's keys to values; nothing was run")
-            if (channel := self._channels.get(name)) is None:
-                continue  # ignored, as langgraph does
+            channel = self._channels.get(name)
             if not isinstance(channel, BaseChannel):
-                continue
+                continue  # ignored, as langgraph does
+            blank = channel.copy()
             try:
-                channel.copy().update([value])
+                blank.update([value])
             except InputError as exc:
                 raise InputError(f"{where}: {exc}; nothing was run") from None
             except Exception as exc:
@@ -226,3 +255,7 @@ class WriteCheck:
                 raise InputError(
                     f"{where}: `{name}` cannot be used ({words:.300}); nothing was run"
                 ) from None
+            made = blank.get() if blank.is_available() else None
+            sizes = [len(one.tool_calls) for one in _listed(made) if isinstance(one, AIMessage)]
+            most = max([most, *sizes])
+        return most

@@ -130,3 +130,23 @@ async def test_graph_that_is_guarded_stays_as_it_is() -> None:
     await parent.ainvoke({"messages": [HumanMessage("first", id="first")]}, THREAD)
     state = await parent.ainvoke(Command(resume="yes"), THREAD)
     assert ([one.id for one in state["messages"]], state["last"]) == (["first"], "yes")
+
+
+def test_messages_of_one_step_are_merged_at_once() -> None:
+    """A message with 10,000 calls writes 10,000 results, each by itself: one by one it would take minutes."""
+    channel = enduring(made()).channels["messages"].copy()
+    merge, merged = channel.operator, []
+
+    def counted(left: Any, right: Any) -> Any:
+        merged.append(len(right))
+        return merge(left, right)
+
+    channel.operator = counted
+    channel.update([[HumanMessage("first", id="first")]])
+    channel.update([[HumanMessage(str(index), id=str(index))] for index in range(1_000)])
+    channel.update([RemoveMessage(id="first"), [RemoveMessage(id="7")], HumanMessage("last", id="last")])
+    assert merged == [1, 1_000, 3]
+    assert [one.id for one in channel.get()] == [
+        *(str(index) for index in range(1_000) if index != 7),
+        "last",
+    ]

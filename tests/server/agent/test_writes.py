@@ -23,6 +23,7 @@ from support.e2b_process import E2BLocal
 __all__ = ["make", "openai"]
 
 CALL = {"name": "list_files", "args": {}}
+MANY = [CALL | {"id": f"call-{index}", "type": "tool_call"} for index in range(1_001)]
 SENT = {"__type": "tool_call_with_context"}
 ALL = RemoveMessage(id=REMOVE_ALL_MESSAGES)
 
@@ -60,16 +61,21 @@ async def works(agent: Any, thread: str) -> None:
         Command(goto=[Send("tools", SENT | {"tool_call": CALL | {"id": "1"}, "state": {"messages": 5}})]),
         Command(goto=[Send("model", {})]),
         Command(goto=["tools"] * 101),
+        Command(update={"messages": [AIMessage("", tool_calls=MANY)]}, goto="tools"),
+        Command(update={"messages": {"__overwrite__": [AIMessage("", tool_calls=MANY)]}}, goto="tools"),
+        Command(goto=[Send("tools", MANY)]),
+        Command(goto=[Send("tools", MANY[:20])] * 60),
+        Command(goto=[Send("tools", {"messages": [AIMessage("", tool_calls=MANY[:20])]})] * 60),
     ],
-    ids=str,
+    ids=lambda command: str(command)[:120],
 )
 async def test_command_that_cannot_be_applied_is_refused_before_it_is_kept(
     make: Callable[..., Any], command: Any
 ) -> None:
     """One clear error; the question stays open, and nothing ran."""
-    agent, thread = make(), f"refused {command}"
+    agent, thread = make(), f"refused {str(command)[:120]}"
     await ask(agent, thread)
-    with pytest.raises(InputError, match=r"command\.(update|goto)"):
+    with pytest.raises(InputError, match=r"command(\.update|\.goto| brings)"):
         await agent.ainvoke(command, config(thread))
     assert (await agent.aget_state(config(thread))).interrupts
     await works(agent, thread)
