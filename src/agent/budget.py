@@ -2,6 +2,9 @@
 
 Ending lets the hooks after the agent run, so that its sandbox is ended or kept as on any other end. A resumed
 run begins anew: it has a human's word, and the human's time to think is not the run's.
+
+Ending is the hooks' work, on counters in state. A client can pass by both; so calls are counted once more
+where they are made, and one too many is answered, not carried out.
 """
 
 import time
@@ -14,11 +17,19 @@ from langchain.agents.middleware import (
     ToolCallLimitMiddleware,
     hook_config,
 )
-from langchain.agents.middleware.types import PrivateStateAttr
-from langchain_core.messages import AIMessage
+from langchain.agents.middleware.types import (
+    ModelCallResult,
+    ModelRequest,
+    ModelResponse,
+    PrivateStateAttr,
+    ToolCallRequest,
+)
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.channels import UntrackedValue
 from langgraph.runtime import Runtime
+from langgraph.types import Command
 
+from agent.run_counts import RunCounts
 from agent.settings import Settings
 
 
@@ -26,8 +37,8 @@ def budget(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
     """Return the middleware that keeps a run within the deployment's limits."""
     return [
         TimeLimitMiddleware(settings.max_run_s),
-        ModelCallsMiddleware(run_limit=settings.max_model_calls, exit_behavior="end"),
-        ToolCallsMiddleware(run_limit=settings.max_tool_calls, exit_behavior="end"),
+        ModelCallsMiddleware(settings.max_model_calls),
+        ToolCallsMiddleware(settings.max_tool_calls),
     ]
 
 
@@ -47,7 +58,23 @@ def _counted(state: Any, name: str) -> Any:
 
 
 class ModelCallsMiddleware(ModelCallLimitMiddleware[Any, Any]):
-    """langchain's limit of model calls, with counts that a client cannot set below zero."""
+    """langchain's limit of model calls, with counts that a client cannot set below zero, nor pass by.
+
+    Args:
+        limit: calls in a run.
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(run_limit=limit, exit_behavior="end")
+        self._counts = RunCounts(limit)
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Any) -> ModelCallResult[Any]:
+        """Call the model, unless the run has called it as often as it may."""
+        if self._counts.is_over(request.runtime):
+            words = f"I stopped: this run may call its model {self.run_limit} times, and it has."
+            return ModelResponse([AIMessage(words)])
+        result: ModelCallResult[Any] = await handler(request)
+        return result
 
     @hook_config(can_jump_to=["end"])
     async def abefore_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -60,7 +87,24 @@ class ModelCallsMiddleware(ModelCallLimitMiddleware[Any, Any]):
 
 
 class ToolCallsMiddleware(ToolCallLimitMiddleware[Any, Any]):
-    """langchain's limit of tool calls, with counts that a client cannot set below zero."""
+    """langchain's limit of tool calls, with counts that a client cannot set below zero, nor pass by.
+
+    Args:
+        limit: calls in a run.
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(run_limit=limit, exit_behavior="end")
+        self._counts = RunCounts(limit)
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: Any) -> ToolMessage | Command[Any]:
+        """Call the tool, unless the run has called as many as it may."""
+        if self._counts.is_over(request.runtime):
+            words = f"error: this run may call {self.run_limit} tools, and it has: this call was not run"
+            call = request.tool_call
+            return ToolMessage(words, tool_call_id=call["id"] or "", name=call["name"], status="error")
+        result: ToolMessage | Command[Any] = await handler(request)
+        return result
 
     @hook_config(can_jump_to=["end"])
     async def aafter_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:

@@ -24,6 +24,7 @@ from agent.errors import (
     SandboxTemplateError,
     SandboxUnreachableError,
     SettingsError,
+    logged,
 )
 
 logger = logging.getLogger(__name__)
@@ -75,7 +76,7 @@ def told(exc: Exception, *, ours: bool = True) -> str | None:
         case "is told":
             return f"error: {exc}"
         case "is hidden":
-            logger.error("a tool failed", exc_info=exc)
+            logger.error("a tool failed\n%s", logged(exc))
             return (
                 f"error: the tool itself failed ({type(exc).__name__}); what you sent is not at fault. It "
                 "may have done a part of its work: look before you do it again, or go another way."

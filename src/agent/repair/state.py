@@ -19,7 +19,7 @@ from agent.repair.changes import Held, path_of
 from agent.repair.limits import PlanApproval
 from agent.repair.plan import Plan
 from agent.repair.report import TestReport
-from agent.repair.request import checked_request
+from agent.repair.request import checked_request, newest_limits, words_of
 from agent.sandbox.middleware import SandboxId, newest
 from agent.sandbox.policy import SandboxPolicy
 
@@ -33,17 +33,17 @@ class RepairInput(TypedDict, total=False):
 
     project: dict[str, str]
     """The files to repair, relative path → text; at most 1 MB."""
-    test_command: str
+    test_command: Annotated[str, words_of("test_command")]
     """Decides by its exit code whether the tests pass; default `python -m pytest -q`."""
-    setup_command: str
+    setup_command: Annotated[str, words_of("setup_command")]
     """Runs once before the tests, such as an installation; default none."""
-    workdir: str
+    workdir: Annotated[str, words_of("workdir")]
     """The folder within the project that both commands start in; default the project itself."""
-    goal: str
+    goal: Annotated[str, words_of("goal")]
     """Words to the planner; default the last thing the human said in `messages`."""
     protect: list[str]
     """Globs of files that are put back before the tests are run; default tests, in the usual places."""
-    limits: dict[str, Any]
+    limits: Annotated[dict[str, Any], newest_limits]
     """`tries` (1 to 10, default 3), `steps` (1 to 200, default 40), `time_s` (10 to 86400, default 3600)."""
     messages: Annotated[list[AnyMessage], add_messages]
     """For chat front ends: what the human said, the plan, each step's report, the summary."""

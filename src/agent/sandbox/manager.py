@@ -13,7 +13,7 @@ import functools
 import logging
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from agent.errors import SandboxError, SandboxGoneError, SandboxUnreachableError
@@ -127,7 +127,7 @@ class SandboxManager:
     async def _acquire(self, step: Step, needed: Event) -> Acquired:
         # A sandbox held here at this point is one that work has just found gone.
         known_gone = step.sandbox_id in step.run.held
-        step.run.life = seen(step.run.life, step.sandbox_id, live=known_gone)
+        step.life = seen(step.life, step.sandbox_id, live=known_gone)
         await self._go(step, Event.GONE if known_gone else needed)
         assert step.handle is not None
         how: Literal["connected", "created", "replaced"] = "created" if step.created else "connected"
@@ -178,7 +178,7 @@ class SandboxManager:
         """
         policy, sandbox_id = self._allowed(policy), named(sandbox_id)
         step = Step(owner, policy, self._runs.of(owner.run), sandbox_id)
-        step.run.life = seen(step.run.life, sandbox_id, live=sandbox_id in step.run.held)
+        step.life = seen(step.life, sandbox_id, live=sandbox_id in step.run.held)
         await self._go(step, Event.FINISHED if policy.keep == "run" else Event.TURN_ENDED)
         self._runs.forget(owner.run)
         return sandbox_id if policy.keep == "thread" else ""
@@ -243,8 +243,9 @@ class SandboxManager:
     async def _go(self, step: Step, event: Event | None) -> None:
         """Let events lead to actions and actions to events until nothing is left to do."""
         while event is not None:
-            step.run.life, actions = plan(step.run.life, event)
-            event = None
+            # Other acquisitions of the run may have made sandboxes since.
+            step.life, actions = plan(replace(step.life, creations=step.run.creations), event)
+            step.run.creations, event = step.life.creations, None
             for action in actions:
                 event = await self._do(action, step)
 

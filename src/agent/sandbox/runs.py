@@ -3,7 +3,6 @@
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
 
-from agent.sandbox.lifecycle import Life
 from agent.sandbox.provider import Handle
 
 MAX_RUNS = 2_000
@@ -14,7 +13,8 @@ MAX_RUNS = 2_000
 class Run:
     """One run's dealings with sandboxes."""
 
-    life: Life = field(default_factory=Life)
+    creations: int = 0
+    """How many sandboxes it has made; each acquisition stands somewhere of its own, and this they share."""
     made: set[str] = field(default_factory=set)
     """Sandboxes this run created; only these may it end when it is rolled back."""
     recorded: set[str] = field(default_factory=set)

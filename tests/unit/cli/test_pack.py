@@ -2,7 +2,6 @@
 
 import io
 import os
-import subprocess
 import tarfile
 from pathlib import Path
 
@@ -10,12 +9,7 @@ import pytest
 
 from agent.cli.folder import Content, Folder
 from agent.cli.pack import MAX_BYTES, PackError, pack
-
-
-def git(folder: Path, *arguments: str) -> None:
-    """Run git with an identity of its own."""
-    identity = ["-c", "user.name=test", "-c", "user.email=test@example.com"]
-    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+from support.git import git
 
 
 @pytest.fixture

@@ -10,23 +10,10 @@ import pytest
 from agent.cli.pack import PackError, pack
 from agent.cli.patch import PatchError, apply, refuse_uncommitted, uncommitted
 from agent.repair.diff import unified_diff
+from support.git import DIFF, commit, git
 
-DIFF = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
 DIFF_BACK = "--- a/inner/a.py\n+++ b/inner/a.py\n@@ -1 +1 @@\n-x = 2\n+x = 3\n"
 _NOBODY = 65534
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """Run git with an identity of its own."""
-    settings = ("user.name=test", "user.email=test@example.com", "protocol.file.allow=always")
-    options = [word for setting in settings for word in ("-c", setting)]
-    return subprocess.check_output(["git", *options, *arguments], cwd=folder, text=True, timeout=60)
-
-
-def commit(folder: Path) -> None:
-    """Commit all there is."""
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "x")
 
 
 @pytest.fixture(autouse=True)
