@@ -15,6 +15,7 @@ from agent.sandbox.provider import Provider
 from agent.sandbox.watch import RunWatch
 from agent.server.signing import signer
 from agent.settings import Settings
+from agent.super_steps import roomy
 from agent.writes import Graph, WriteCheck, enduring
 
 
@@ -26,12 +27,13 @@ def guarded(graph: Graph, manager: SandboxManager) -> Graph:
     - An answer counts in the run that carries it (`agent/approvals/answers.py`).
     - A sandbox is paused while a human is asked, and ended when its run is rolled back
       (`agent/sandbox/watch.py`).
+    - The graph's own recursion limit is the least (`agent/super_steps.py`).
 
     Args:
         graph: from `create_agent` or `StateGraph.compile`; it stays as it is.
         manager: of the sandboxes that its runs use.
     """
-    graph = enduring(graph)
+    graph = roomy(enduring(graph))
     return graph.with_config(callbacks=[AnswerWatch(WriteCheck(graph)), RunWatch(manager)])
 
 

@@ -24,6 +24,7 @@ from agent.redaction import RedactionMiddleware
 from agent.sandbox.middleware import SandboxMiddleware
 from agent.settings import Settings
 from agent.summaries import summaries
+from agent.super_steps import InOneNode
 from agent.tools import Limits, background_tools, file_tools, python_tool, shell_tool
 from agent.tools.events import ToolEventsMiddleware
 from agent.tools.retries import LookingRetries
@@ -59,9 +60,7 @@ def code_agent(
         # From the outside in: a tool's result passes them from the last to the first.
         middleware=[
             _approvals(tools, settings),
-            *budget(settings),
-            summaries(settings),
-            ModelMiddleware(settings),
+            InOneNode([*budget(settings), summaries(settings), ModelMiddleware(settings)]),
             ModelRetryMiddleware(on_failure="error"),
             PromptMiddleware(settings, limits),
             ImagesMiddleware(settings.model_images),
