@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from e2b_local.box import INBOX
 from e2b_local.config import Limits
 from e2b_local.internet import NAME_SERVER
+from e2b_local.pytest_plugins import not_offered
 from e2b_local.template import ETC, HOME, USER, Template
 
 RUN_DIR = "/run/e2b"
@@ -47,6 +48,7 @@ class Mounts:
         self._limits = limits
         self._etc = state_dir / "etc"
         self._open, self._closed = _ways(template.roots)
+        self._replaced: dict[pathlib.Path, pathlib.Path] = {}
 
     @property
     def kept(self) -> list[str]:
@@ -93,6 +95,12 @@ class Mounts:
         for copied in (inbox.parent, inbox, *inbox.rglob("*")):
             # Whatever mask the package was installed under.
             copied.chmod(0o755 if copied.is_dir() else 0o644)
+        for number, plugins in enumerate(not_offered()):
+            path = plugins.declared_in.resolve()
+            # Elsewhere there is nothing to hide: a sandbox does not see it.
+            if any(path.is_relative_to(root) for root in (*self._template.roots, pathlib.Path("/usr"))):
+                self._replaced[path] = self._etc / f"entry-points-{number}"
+                self._replaced[path].write_text(plugins.without)
         (self._etc / "profile").write_text(self._template.login_profile())
         (self._etc / "hosts").write_text("127.0.0.1 localhost e2b.local\n::1 localhost\n")
         (self._etc / "hostname").write_text("e2b.local\n")
@@ -157,6 +165,8 @@ class Mounts:
             mounts += ["--perms", "0755", "--dir", str(folder)]
         for root, source in targets.items():
             mounts += ["--ro-bind", str(source), str(root)]
+        for path, instead in self._replaced.items():
+            mounts += ["--ro-bind", str(instead), str(path)]
         for target in [*sorted(self._closed), "/dev"]:
             mounts += ["--remount-ro", target]
         return mounts
