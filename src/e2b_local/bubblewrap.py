@@ -79,7 +79,7 @@ class BubblewrapBox:
     async def set_internet(self, egress: Egress | None) -> None:
         """Attach `pasta` to the box's network, or take it away."""
         if egress is None:
-            await self._internet.close()
+            await self._internet.shut()
         elif not installed():
             raise ApiError(400, "internet access needs pasta on the server: apt-get install passt")
         else:
