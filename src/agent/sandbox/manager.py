@@ -278,6 +278,7 @@ class SandboxManager:
 
     def _equip(self, handle: Handle, step: Step) -> None:
         handle.policy = step.policy
+        handle.retries = self._retries
         if self._environment and step.policy.envs:
             handle.environment = functools.partial(self._environment, step.owner, step.policy.envs)
 

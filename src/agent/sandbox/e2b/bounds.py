@@ -27,6 +27,7 @@ from pyqwest import Client, Request, Response, Transport
 from agent.errors import SandboxAnswerError
 from agent.sandbox.e2b.cell_lines import CellLines
 from agent.sandbox.output import BoundedText
+from agent.sandbox.retries import Retries
 
 MAX_ANSWER_BYTES = 2_000_000
 """Of one answer over HTTP: the longest tells what was written, file by file. Parsed, JSON takes up to 24
@@ -59,9 +60,14 @@ class BoundedSandbox(AsyncSandbox):
     """
 
     @classmethod
-    def of(cls, sandbox: AsyncSandbox) -> "BoundedSandbox":
-        """Return it; sends nothing."""
-        return cls(
+    def of(cls, sandbox: AsyncSandbox, retries: Retries) -> "BoundedSandbox":
+        """Return it; sends nothing.
+
+        Args:
+            sandbox: the handle.
+            retries: how patiently requests that may be repeated are sent again.
+        """
+        bounded = cls(
             sandbox_id=sandbox.sandbox_id,
             sandbox_domain=sandbox.sandbox_domain,
             envd_version=sandbox._envd_version,
@@ -69,6 +75,10 @@ class BoundedSandbox(AsyncSandbox):
             traffic_access_token=sandbox.traffic_access_token,
             connection_config=sandbox.connection_config,
         )
+        bounded.retries = retries
+        return bounded
+
+    retries: Retries
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
