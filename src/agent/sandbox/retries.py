@@ -55,21 +55,29 @@ class Retries:
         self._another_s = another_s
         self._say = say
 
-    async def answered(self, request: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def answered(
+        self, request: Callable[[], Coroutine[Any, Any, T]], *, patience_s: float | None = None
+    ) -> T:
         """Return the request's answer.
+
+        Args:
+            request: sends it once.
+            patience_s: for how long it is sent again, in seconds; default `PATIENCE_S` where there is no
+                answer, and `MAX_ADVISED_S` where the service asks for waits.
 
         Raises:
             SandboxError: its last failure, once the tries are used up, or one that trying again cannot mend;
-                also where the service asks for a longer wait than `MAX_ADVISED_S` in all.
+                also where the service asks for longer waits than are taken.
         """
         delays, quota_delays = iter(self._delays_s), iter(self._quota_delays_s)
         began, advised_s = time.monotonic(), 0.0
+        most_silent_s, most_advised_s = patience_s or PATIENCE_S, patience_s or MAX_ADVISED_S
         while True:
             try:
                 return await request()
             except (SandboxUnreachableError, SandboxConflictError) as exc:
                 delay_s = next(delays, None)
-                if delay_s is None or time.monotonic() - began - advised_s > PATIENCE_S:
+                if delay_s is None or time.monotonic() - began - advised_s > most_silent_s:
                     raise
                 failed: SandboxError = exc
             except (SandboxQuotaError, SandboxRateLimitError) as exc:
@@ -81,8 +89,8 @@ class Retries:
             delay_s *= random.uniform(0.75, 1.25)
             if failed.retry_after_s is not None:
                 advised_s += failed.retry_after_s
-                if advised_s > MAX_ADVISED_S:
-                    raise _too_long(failed) from failed
+                if advised_s > most_advised_s:
+                    raise _too_long(failed, most_advised_s) from failed
                 delay_s = failed.retry_after_s + min(delay_s, 1.0)
             if delay_s >= _WORTH_TELLING_S:
                 self._say(delay_s, failed)
@@ -93,8 +101,8 @@ class Retries:
         await asyncio.sleep(self._another_s * random.uniform(0.75, 1.25))
 
 
-def _too_long(failed: SandboxError) -> SandboxError:
+def _too_long(failed: SandboxError, most_s: float) -> SandboxError:
     words = f"{failed}. The service asks to wait {failed.retry_after_s:.0f} s, and a run waits at most "
-    told = type(failed)(f"{words}{MAX_ADVISED_S:g} s in all: try again then.")
+    told = type(failed)(f"{words}{most_s:g} s in all: try again then.")
     told.retry_after_s = failed.retry_after_s
     return told

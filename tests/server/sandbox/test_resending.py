@@ -99,7 +99,7 @@ async def test_lease_renewal_is_sent_again(
 async def test_command_runs_once_and_a_cell_is_sent_once(
     make_manager: MakeManager, owner: Owner, sandboxes: E2BLocal, status: int
 ) -> None:
-    """A cell whose request failed may have run: it is reported. A command's start cannot take effect twice."""
+    """A cell whose request failed may have run: it is reported. A command's start takes effect once."""
     manager = make_manager()
     acquired = await manager.acquire(owner, "")
     one = box(acquired.handle)

@@ -13,7 +13,7 @@ from e2b import TimeoutException
 from e2b.exceptions import NotFoundException
 from e2b_code_interpreter.models import Execution, Result
 
-from agent.errors import SandboxError, SandboxTemplateError, SandboxUnreachableError
+from agent.errors import SandboxError, SandboxRateLimitError, SandboxTemplateError, SandboxUnreachableError
 from agent.sandbox.e2b.bounds import BoundedSandbox
 from agent.sandbox.e2b.endings import certain
 from agent.sandbox.e2b.errors import meaning, translated
@@ -114,7 +114,11 @@ class Cell:
         except NotFoundException as exc:
             raise SandboxTemplateError(f"the sandbox has no Python kernel: {exc}") from exc
         except Exception as exc:
-            raise await certain(self._sandbox, meaning(exc)) from exc
+            said = meaning(exc)
+            if isinstance(said, SandboxRateLimitError):
+                # Told to the model, where the same answer to a request of ours ends the run.
+                raise SandboxError(f"{said}. The cell did not run.") from exc
+            raise await certain(self._sandbox, said) from exc
         duration_s = time.monotonic() - started
         error = _error(execution)
         died = error is not None and error.name in _RESTARTED

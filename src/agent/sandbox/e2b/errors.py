@@ -2,7 +2,7 @@
 
 import re
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -51,6 +51,7 @@ _STATUSES: dict[int, tuple[type[SandboxError], str]] = {
     404: (SandboxTemplateError, "the template is unknown"),
     409: (SandboxConflictError, "the sandbox is between two states"),
     422: (SandboxConflictError, "the request contradicts an earlier one"),
+    429: (SandboxRateLimitError, "the sandbox service takes no more requests for the moment"),
     502: (SandboxUnreachableError, "the sandbox service cannot be reached"),
     503: (SandboxUnreachableError, "the sandbox service is busy"),
     504: (SandboxUnreachableError, "the sandbox service did not answer in time"),
@@ -59,8 +60,8 @@ _STATUSES: dict[int, tuple[type[SandboxError], str]] = {
 
 _QUOTA = re.compile(r"concurrent|quota|maximum number|\bcredits?\b", re.IGNORECASE)
 """What a 429 says that is no matter of the pace: waiting helps once other sandboxes have ended."""
-_STATUS = re.compile(r"([45]\d\d): ")
-"""How the SDK begins the text of an error of the daemon's; it gives the number nowhere else (2.63.0)."""
+_STATUS = re.compile(r"([45]\d\d)[: ]")
+"""How the SDKs begin the text of an error of a sandbox's; they give the number nowhere else (e2b 2.63.0)."""
 _ADVISES = frozenset({429, 503})
 _ANSWER_NAMES = ("res", "r", "response")
 _SECONDS = re.compile(r"\d{1,10}(\.\d{1,6})?", re.ASCII)
@@ -94,12 +95,12 @@ def _advice(exc: Exception) -> float | None:
 
     The SDK drops the answer's headers; the frame that raised still holds the answer.
     """
-    for frame, _ in traceback.walk_tb(exc.__traceback__):
-        for name in _ANSWER_NAMES:
-            answer = frame.f_locals.get(name)
-            headers = getattr(answer, "headers", None)
-            if isinstance(headers, Mapping) and getattr(answer, "status_code", None) in _ADVISES:
-                return seconds_of(headers.get("retry-after"), headers.get("date"))
+    for raised in (exc, exc.__cause__ or exc.__context__):
+        for frame, _ in traceback.walk_tb(raised.__traceback__ if raised else None):
+            for answer in map(frame.f_locals.get, _ANSWER_NAMES):
+                status = getattr(answer, "status_code", None) or getattr(answer, "status", None)
+                if status in _ADVISES and (headers := getattr(answer, "headers", None)) is not None:
+                    return seconds_of(headers.get("retry-after"), headers.get("date"))
     return None
 
 
