@@ -13,14 +13,13 @@ from e2b.sandbox.filesystem.filesystem import EntryInfo, FileType, WriteEntry
 from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 
 from agent.bounded import TooLargeError, collected
-from agent.errors import SandboxAnswerError, SandboxError, SandboxGoneError, SandboxUnreachableError
+from agent.errors import SandboxAnswerError, SandboxError, SandboxGoneError
 from agent.sandbox.e2b import background
 from agent.sandbox.e2b.answers import FILES as FILE_ANSWERS
 from agent.sandbox.e2b.bounds import BoundedSandbox
 from agent.sandbox.e2b.calls import call
 from agent.sandbox.e2b.cells import Cell, Kernel
 from agent.sandbox.e2b.commands import Command
-from agent.sandbox.e2b.endings import certain
 from agent.sandbox.e2b.errors import translated, translated_files
 from agent.sandbox.e2b.inside import FILES
 from agent.sandbox.lease import Lease
@@ -150,10 +149,7 @@ class E2BBox:
 
     async def _again(self, request: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Return the answer to a request that may be repeated, sending it again while there is none."""
-        try:
-            return await self._kept.bounded.retries.answered(request)
-        except SandboxUnreachableError as exc:
-            raise await certain(self._sandbox, exc) from exc
+        return await self._kept.bounded.retries.answered(request)
 
     @_noticing_death
     async def run_command(
