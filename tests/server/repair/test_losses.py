@@ -4,9 +4,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 import pytest
 from e2b_code_interpreter import AsyncSandbox
+from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from agent.errors import SandboxError
@@ -17,7 +19,7 @@ from agent.wiring import sandbox_manager
 from server.repair.conftest import MakeRepair
 from support.alive import alive
 from support.e2b_process import E2BLocal
-from support.repairs import ADD, APPROVE, DOUBLE, Mind, Repair, plan
+from support.repairs import ADD, APPROVE, DOUBLE, Mind, Repair, plan, run_the_change
 
 CREATE = "POST /v2/sandboxes$"
 
@@ -115,3 +117,28 @@ async def test_exchange_of_a_kept_sandbox_does_not_forget_what_the_run_made(
         with pytest.raises(SandboxError, match="2 sandboxes were made"):
             await repair.start(setup_command="touch ~/here; sleep 60")
     assert [fault["hits"] for fault in sandboxes.faults()] == [2]
+
+
+async def test_cancelled_repair_leaves_a_sandbox_that_pauses_within_its_lease(
+    make_repair: MakeRepair, sandboxes: E2BLocal
+) -> None:
+    """With a lease of 30 s and short limits: whatever was under way, it lives 30 s more at most."""
+    repair = make_repair(plan(ADD, DOUBLE), lease_s=30, command_timeout_s=10)
+    begun = asyncio.Event()
+
+    def act(request: str, since: list[BaseMessage]) -> AIMessage:
+        if since:
+            begun.set()
+        return run_the_change(request, since)
+
+    repair.mind.act = act
+    await repair.start(setup_command="true")
+    running = asyncio.create_task(repair.answer(APPROVE))
+    await begun.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    left = await alive(sandboxes, thread=repair.thread_id)
+    assert left
+    for one in left:
+        assert (one.end_at - datetime.now(UTC)).total_seconds() <= 30
