@@ -152,6 +152,8 @@ class CodeResult:
     """By `stdout`, `stderr`, or `result-1` and so on: where the whole is kept of what was too long."""
     restarted: bool = False
     """The kernel was started anew since the last cell, or by this one: variables and imports are lost."""
+    died: Literal["", "in the cell", "before the cell", "unknown"] = ""
+    """Where the kernel died under the cell: whether the cell had begun. Before, nothing of it ran."""
 
 
 @dataclass(frozen=True, slots=True)
