@@ -49,24 +49,30 @@ def _counted(state: Any, name: str) -> Any:
     return {**state, **{key: counts(state[key]) for key in keys if key in state}}
 
 
-class ModelCallsState(AgentState[Any]):
-    """The counts of langchain's limit, kept with the thread: a resumed run finds them."""
+def _newest(_: Any, new: Any) -> Any:
+    """Keep the later value: a client may send a run to several nodes at once, and each writes its own."""
+    return new
 
-    thread_model_call_count: NotRequired[Annotated[int, PrivateStateAttr]]
-    run_model_call_count: NotRequired[Annotated[int, PrivateStateAttr]]
+
+class ModelCallsState(AgentState[Any]):
+    """The count of langchain's limit, kept with the thread: a resumed run finds it.
+
+    Its count of the whole thread, for which there is no limit here, is not kept.
+    """
+
+    run_model_call_count: NotRequired[Annotated[int, PrivateStateAttr, _newest]]
 
 
 class ToolCallsState(AgentState[Any]):
     """As `ModelCallsState`."""
 
-    thread_tool_call_count: NotRequired[Annotated[dict[str, int], PrivateStateAttr]]
-    run_tool_call_count: NotRequired[Annotated[dict[str, int], PrivateStateAttr]]
+    run_tool_call_count: NotRequired[Annotated[dict[str, int], PrivateStateAttr, _newest]]
 
 
 class ModelCallsMiddleware(ModelCallLimitMiddleware[Any, Any]):
     """langchain's limit of model calls, with counts that a client cannot set below zero."""
 
-    state_schema = ModelCallsState
+    state_schema = ModelCallsState  # type: ignore[assignment]
 
     @hook_config(can_jump_to=["end"])
     async def abefore_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -82,7 +88,7 @@ class ModelCallsMiddleware(ModelCallLimitMiddleware[Any, Any]):
 class ToolCallsMiddleware(ToolCallLimitMiddleware[Any, Any]):
     """langchain's limit of tool calls, with counts that a client cannot set below zero."""
 
-    state_schema = ToolCallsState
+    state_schema = ToolCallsState  # type: ignore[assignment]
 
     @hook_config(can_jump_to=["end"])
     async def aafter_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -93,10 +99,20 @@ class ToolCallsMiddleware(ToolCallLimitMiddleware[Any, Any]):
 class TimeState(AgentState[Any]):
     """What the middleware adds to the agent's state."""
 
-    worked_s: NotRequired[Annotated[float, PrivateStateAttr]]
+    worked_s: NotRequired[Annotated[float, PrivateStateAttr, _newest]]
     """How long the turn has worked, in seconds, up to `work_began`."""
-    work_began: NotRequired[Annotated[float, UntrackedValue, PrivateStateAttr]]
+    work_began: NotRequired[Annotated[float, UntrackedValue(float, guard=False), PrivateStateAttr]]
     """Not checkpointed: a resumed run, perhaps days later, finds none and starts the clock."""
+
+
+def turn_begun(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what belongs into state when a turn begins: empty counts.
+
+    Once in a run: a client that sends it through its beginning again gets no new budget.
+    """
+    if state.get("work_began") is not None:
+        return {}
+    return {"run_model_call_count": 0, "run_tool_call_count": {}, "worked_s": 0.0, **clock_started()}
 
 
 def clock_started() -> dict[str, float]:
@@ -114,7 +130,7 @@ def _worked(state: Mapping[str, Any]) -> dict[str, float]:
 
 
 class TimeLimitMiddleware(AgentMiddleware[TimeState, Any, Any]):
-    """Ends a turn that has worked too long, before its next model call; begins its counts.
+    """Ends a turn that has worked too long, before its next model call.
 
     What is under way is not cut short: a command and a cell have limits of their own.
 
@@ -127,10 +143,6 @@ class TimeLimitMiddleware(AgentMiddleware[TimeState, Any, Any]):
     def __init__(self, limit_s: float) -> None:
         super().__init__()
         self._limit_s = limit_s
-
-    async def abefore_agent(self, state: TimeState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Begin the turn's counts, all three: a resumed run does not pass here."""
-        return {"run_model_call_count": 0, "run_tool_call_count": {}, "worked_s": 0.0, **clock_started()}
 
     @hook_config(can_jump_to=["end"])
     async def abefore_model(self, state: TimeState, runtime: Runtime[Any]) -> dict[str, Any] | None:
