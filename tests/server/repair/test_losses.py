@@ -142,3 +142,17 @@ async def test_cancelled_repair_leaves_a_sandbox_that_pauses_within_its_lease(
     assert left
     for one in left:
         assert (one.end_at - datetime.now(UTC)).total_seconds() <= 30
+
+
+@pytest.mark.parametrize("status", [502, 503])
+@pytest.mark.parametrize("match", ["POST .*/files", "GET .*/files", "process.Process/Start"])
+async def test_one_gateway_error_in_the_bootstrap_costs_nothing(
+    make_repair: MakeRepair, sandboxes: E2BLocal, match: str, status: int
+) -> None:
+    """The upload, a read and a script are sent again: the same sandbox, and the repair goes through."""
+    repair = make_repair(plan(ADD, DOUBLE))
+    sandboxes.inject("status", match, status=status)
+    sandboxes.inject("delay", CREATE, times=1_000)
+    await repair.start()
+    assert [fault["hits"] for fault in sandboxes.faults()] == [1, 1]
+    assert (await repair.answer(APPROVE))["status"] == "passed"
