@@ -6,7 +6,8 @@ AgentError
 ├── InputError                  a run's input cannot be worked with; nothing was started
 └── SandboxError                the sandbox service failed; never dressed up as a command's output
     ├── SandboxKeyError         no key, or the service refused it
-    ├── SandboxQuotaError       the account's limit of running sandboxes or requests is reached
+    ├── SandboxQuotaError       the account's limit of running sandboxes is reached
+    ├── SandboxRateLimitError   the service takes no more requests for the moment: nothing was done
     ├── SandboxTemplateError    the template is unknown, or lacks what the call needs
     ├── SandboxGoneError        the sandbox was killed or never existed: what it held is lost
     ├── SandboxUnreachableError it may still be alive, and may hold the only copy: retried, never replaced
@@ -57,6 +58,9 @@ class InputError(AgentError):
 class SandboxError(AgentError):
     """The sandbox service failed."""
 
+    retry_after_s: float | None = None
+    """How long the service asks to wait before the next try, in seconds; None where it does not say."""
+
 
 class SandboxKeyError(SandboxError):
     """There is no key for the sandbox service, or it refused the key."""
@@ -64,6 +68,10 @@ class SandboxKeyError(SandboxError):
 
 class SandboxQuotaError(SandboxError):
     """A limit of the account is reached."""
+
+
+class SandboxRateLimitError(SandboxError):
+    """The service takes no more requests for the moment; it did nothing."""
 
 
 class SandboxTemplateError(SandboxError):

@@ -21,6 +21,7 @@ from agent.errors import (
     SandboxGoneError,
     SandboxKeyError,
     SandboxQuotaError,
+    SandboxRateLimitError,
     SandboxTemplateError,
     SandboxUnreachableError,
     SettingsError,
@@ -38,6 +39,7 @@ FATES: dict[type[Exception], Fate] = {
     InputError: "ends the run",
     SandboxKeyError: "ends the run",
     SandboxQuotaError: "ends the run",
+    SandboxRateLimitError: "ends the run",
     # Named as the platform's failures: the model can go another way, or say what it could not do.
     SandboxTemplateError: "is told",
     SandboxGoneError: "is told",

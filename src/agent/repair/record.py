@@ -197,6 +197,15 @@ def by_products(baseline: Baseline, tree: Tree) -> dict[str, Any]:
     }
 
 
+def by_products_again(baseline: Baseline, tree: Tree, state: State) -> dict[str, Any]:
+    """Return the same for a set-up that ran again: names and contents may differ each time."""
+    now = by_products(baseline, tree)
+    return {
+        "by_products": sorted({*state["by_products"], *now["by_products"]}),
+        "setup_changed": {**state["setup_changed"], **now["setup_changed"]},
+    }
+
+
 def digest(baseline: Baseline, state: State) -> str:
     """Return what stands for the project with the patch: equal files have equal digests."""
     entries = sorted(patched(baseline, state).items())

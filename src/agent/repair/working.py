@@ -57,6 +57,11 @@ class Working(Nodes):
             return {}  # sent here by a client: the plan is carried out, and is verified next
         progress(runtime, state, "execute", plan.steps[index].change)
         ready = await self.preparing.ready(state, runtime)
+        again = await self._prepared_again(ready, state)
+        if again and ready.acquired.how != "connected":
+            # On record before the step begins: a visit that is cut short could not tell it later.
+            return {**ready.update(state), **again}
+        state = {**state, **again}  # type: ignore[typeddict-item]
         told = ready.marker.report
         if ready.marker.task != task_of(runtime):
             await record.settle(ready.work, ready.baseline, state)
@@ -71,6 +76,7 @@ class Working(Nodes):
         }
         return {
             **changed,
+            **again,
             **ready.update(state),
             "step": index + 1,
             "done": state["done"] + 1,
@@ -78,6 +84,12 @@ class Working(Nodes):
             "outside": sorted({*state["outside"], *outside})[:MAX_NAMED],
             "messages": [AIMessage(f"Step {index + 1} of {len(plan.steps)}: {told}")],
         }
+
+    async def _prepared_again(self, ready: Ready, state: RepairState) -> Update:
+        """Return what belongs into state of a sandbox that was prepared again; empty where it was not."""
+        if not ready.anew:
+            return {}
+        return {**ready.anew, **await self.consent.seal_request({**state, **ready.anew})}
 
     async def _carried_out(
         self, plan: Plan, index: int, state: RepairState, ready: Ready, runtime: Runtime[Context]
@@ -102,6 +114,8 @@ class Working(Nodes):
             raise InputError(NOT_APPROVED)
         progress(runtime, state, "verify", "Running the tests in a new sandbox, on the patch alone.")
         ready = await self.preparing.ready(state, runtime)
+        again = await self._prepared_again(ready, state)
+        state = {**state, **again}  # type: ignore[typeddict-item]
         await record.settle(ready.work, ready.baseline, state)
         guarded = await _put_back(ready, state)
         kept = await record.recorded(ready.work, ready.baseline, state, protect=state["protect"])
@@ -115,7 +129,7 @@ class Working(Nodes):
         if verified.report is None:
             assert verified.setup is not None
             ended = setup_failed(state, verified.setup)
-            return {**kept, **ready.update(state), "changed_tests": changed_tests, **ended}
+            return {**kept, **again, **ready.update(state), "changed_tests": changed_tests, **ended}
         report = verified.report
         runtime.stream_writer({"type": "tests", "phase": "verify", "report": report.as_state()})
         files = record.digest(ready.baseline, patch)
@@ -126,6 +140,7 @@ class Working(Nodes):
             odd.append(outcome.missing(state, [*besides]))
         return {
             **kept,
+            **again,
             **ready.update(state, odd),
             "tests_after": report.as_state(),
             "changed_tests": changed_tests,

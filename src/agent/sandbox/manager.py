@@ -79,11 +79,17 @@ class SandboxManager:
         self._endings: set[asyncio.Task[None]] = set()
 
     def begin(self, owner: Owner) -> None:
-        """Note that a run begins: what is remembered under its id is of another one.
+        """Note that a run begins.
 
-        Where a process gives its runs no ids, the thread's id stands for them.
+        Where a process gives its runs no ids, the thread's id stands for them: what is remembered under it is
+        of another run then. A node that is repeated, and an agent within one, begin nothing anew: how many
+        sandboxes a run has made is never forgotten in it.
         """
-        self._runs.forget(owner.run)
+        run = self._runs.of(owner.run)
+        if owner.run == owner.thread and run.begun_by not in {"", owner.task}:
+            self._runs.forget(owner.run)
+            run = self._runs.of(owner.run)
+        run.begun_by = owner.task
 
     async def acquire(
         self,
@@ -180,7 +186,7 @@ class SandboxManager:
         step = Step(owner, policy, self._runs.of(owner.run), sandbox_id)
         step.life = seen(step.life, sandbox_id, live=sandbox_id in step.run.held)
         await self._go(step, Event.FINISHED if policy.keep == "run" else Event.TURN_ENDED)
-        self._runs.forget(owner.run)
+        step.run.close()
         return sandbox_id if policy.keep == "thread" else ""
 
     def begun_again(self, chains: set[str]) -> str:
@@ -253,8 +259,9 @@ class SandboxManager:
         match action:
             case Action.FAIL:
                 raise step.error or SandboxError(
-                    f"{MAX_CREATIONS} sandboxes were made for this run and each was gone at once; "
-                    "giving up. Check the template and the service's status."
+                    f"{MAX_CREATIONS} sandboxes were made for this run and each was lost; no more are made. "
+                    "A command that uses up their memory, the template or the service may have ended them: "
+                    "look there before a new run."
                 )
             case Action.ANNOUNCE_LOSS:
                 logger.warning("sandbox %s of thread %s is gone", step.sandbox_id, step.owner.thread)
@@ -268,6 +275,9 @@ class SandboxManager:
                 self._requests.log_leak(step.sandbox_id, step.error)
             case Action.PAUSE:
                 await self._requests.pause(step.run, step.sandbox_id)
+            case Action.CREATE if step.life.creations > 1:
+                await self._retries.before_another()
+                return await self._requests.ask(action, step)
             case _:
                 return await self._requests.ask(action, step)
         return None
@@ -279,6 +289,7 @@ class SandboxManager:
 
     def _equip(self, handle: Handle, step: Step) -> None:
         handle.policy = step.policy
+        handle.retries = self._retries
         if self._environment and step.policy.envs:
             handle.environment = functools.partial(self._environment, step.owner, step.policy.envs)
 

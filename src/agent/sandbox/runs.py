@@ -25,6 +25,13 @@ class Run:
     """How many creations a task has asked for: the ordinal in its idempotency keys."""
     chains: set[str] = field(default_factory=set)
     """The nodes that asked for a sandbox, where a server began the run again."""
+    begun_by: str = ""
+    """The task that began it."""
+
+    def close(self) -> None:
+        """Let go of its sandboxes; how many it made stays known, since it may go on all the same."""
+        for collection in (self.made, self.recorded, self.held, self.chains):
+            collection.clear()
 
 
 class Runs:

@@ -52,6 +52,7 @@ class Cells:
         self.lock = threading.RLock()
         self.publish = shell.display_pub.publish
         self.new = True
+        self.begun = ""
         self.streams = {name: getattr(sys, name) for name in ("stdout", "stderr")}
         self.threads = {name: getattr(stream, "pub_thread", None) for name, stream in self.streams.items()}
         publish, show = shell.display_pub.publish, shell.displayhook.write_format_data
@@ -234,6 +235,7 @@ class Cells:
         if self.new:
             self.new = False
             self.tell_of_an_earlier_kernel(os.path.dirname(measures[0]))
+        self.note_begin(measures[0])
         cell = self.current = Cell(*measures)
         self.shell.history_manager.input_hist_parsed[-1:] = [code]  # and not the call of this program
         try:
@@ -256,6 +258,14 @@ class Cells:
         else:
             with contextlib.suppress(OSError):
                 os.close(opened(mark))
+
+    def note_begin(self, base: str) -> None:
+        """Leave a file that says that a cell began, until the next one does: the kernel may die in it."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.begun)
+        self.begun = f"{base}.begun"
+        with contextlib.suppress(OSError):
+            os.close(opened(self.begun))
 
     def run(self, code: str, *measures: Any) -> None:
         """Run a cell."""
