@@ -255,7 +255,8 @@ async def test_counters_in_state_give_no_longer_run(
     state = await agent.ainvoke(
         Command(update=given, goto="SandboxMiddleware.before_agent"), config(f"counter {counter}")
     )
-    assert 2 <= len(tool_texts(state)) <= 4
+    ran = [text for text in tool_texts(state) if text.startswith("exit_code: 0")]
+    assert 2 <= len(ran) <= 3
     assert "limit" in state["messages"][-1].text
 
 

@@ -8,10 +8,10 @@ from langgraph.types import Command
 
 from agent import budget
 from agent.context import Context
-from agent.scripted.model import ScriptedChatModel
 from server.agent.conftest import MakeAgent
 from server.agent.test_long_runs import RULES, Clock, config
 from support.openai_server import OpenAIServer, start_openai_server
+from support.scripted_rules import model_of_rules
 
 AGAIN: Any = {"messages": [HumanMessage("again")]}
 APPROVE: Any = Command(resume={"decisions": [{"type": "approve"}]})
@@ -21,7 +21,7 @@ MOST_ANSWERS = 12
 @pytest.fixture
 def openai() -> Any:
     """A model that calls a tool for ever."""
-    with start_openai_server(ScriptedChatModel.from_rules({"max_calls": 500, "rules": RULES})) as server:
+    with start_openai_server(model_of_rules(RULES, max_calls=500)) as server:
         yield server
 
 
