@@ -117,7 +117,12 @@ def _serve(arguments: argparse.Namespace) -> int:
     logging.getLogger("uvicorn.error").addFilter(_is_news)
     if arguments.host not in LOOPBACK and not arguments.api_key:
         return _refuse("listening beyond loopback needs a key of your own: pass --api-key")
-    from e2b_local.server import StartError, serve
+    try:
+        from e2b_local.server import StartError, serve
+    except ModuleNotFoundError as exc:
+        return _refuse(
+            f"serve needs the extra `local` ({exc.name} is missing): pip install 'langgraph-e2b-agent[local]'"
+        )
 
     clear_left_behind()
     state = StateDir()
