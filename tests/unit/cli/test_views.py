@@ -24,7 +24,7 @@ from agent.client import (
     ToolEvent,
     Update,
 )
-from support.sheet import Sheet
+from support.sheet import Sheet, TerminalFile
 
 
 def chat(tmp_path: Path, *events: Event) -> list[str]:
@@ -65,7 +65,7 @@ def test_chat_says_how_long_a_silent_tool_has_worked(tmp_path: Path) -> None:
     """On a terminal beside the spinner; in a log nothing is repeated every few seconds."""
     beat = ToolEvent("heartbeat", "run_python", "c", elapsed_s=20)
     assert chat(tmp_path, beat) == []
-    file = io.StringIO()
+    file = TerminalFile()
     screen = Screen(Console(file=file, force_terminal=True, width=80), ask=False)
     view = ChatView(screen, charts=tmp_path)
     with screen.busy("Thinking") as busy:
