@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import logging
 import re
 import secrets
@@ -18,6 +19,8 @@ from e2b_local.state import StateDir, clear_left_behind
 def main() -> None:
     """Run the command line."""
     arguments = _parser().parse_args()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # metadata may hold what this terminal's encoding has not
     match arguments.command:
         case "serve":
             code = _serve(arguments)

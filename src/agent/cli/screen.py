@@ -14,6 +14,7 @@ from rich.table import Column
 from rich.text import Text as PlainText
 
 from agent.cli import pictures
+from agent.cli.output import typed
 from agent.cli.visible import Text, VisibleConsole, cut, one_line, visible
 
 _LONGEST_MESSAGE = 60  # beside a spinner
@@ -98,7 +99,7 @@ class Screen:
         self.console.print(Text(question.replace("\n", "␊"), "bold"), end="")
         _await_line()
         try:
-            return self.console.input().strip()
+            return typed(self.console.input()).strip()
         except EOFError as exc:
             self.line()
             raise EndOfInput from exc
