@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import logging
 import re
 import secrets
@@ -18,6 +19,8 @@ from e2b_local.state import StateDir, clear_left_behind
 def main() -> None:
     """Run the command line."""
     arguments = _parser().parse_args()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # metadata may hold what this terminal's encoding has not
     match arguments.command:
         case "serve":
             code = _serve(arguments)
@@ -131,7 +134,12 @@ def _serve(arguments: argparse.Namespace) -> int:
     logging.getLogger("uvicorn.error").addFilter(_is_news)
     if arguments.host not in LOOPBACK and not arguments.api_key:
         return _refuse("listening beyond loopback needs a key of your own: pass --api-key")
-    from e2b_local.server import StartError, serve
+    try:
+        from e2b_local.server import StartError, serve
+    except ModuleNotFoundError as exc:
+        return _refuse(
+            f"serve needs the extra `local` ({exc.name} is missing): pip install 'langgraph-e2b-agent[local]'"
+        )
 
     clear_left_behind()
     state = StateDir()

@@ -63,6 +63,19 @@ def surroundings(tmp_path: Path) -> Iterator[Surroundings]:
     made.assert_clean()
 
 
+def test_demo_needs_no_checkout(surroundings: Surroundings, tmp_path: Path) -> None:
+    """A package that lies by itself, as an installed wheel does, serves its own graph."""
+    packages = tmp_path / "packages"
+    for name in ("agent", "e2b_local"):
+        shutil.copytree(ROOT / "src" / name, packages / name)
+    env = surroundings.env | {"PYTHONPATH": str(packages), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [*COMMAND, "--yes"], cwd="/", env=env, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "✓ 14 passed" in done.stdout
+
+
 def test_demo_without_a_terminal_repairs_the_project(surroundings: Surroundings) -> None:
     """Exit 0; the failing tests, the plan, the steps, the green tests and the diff are all plain text."""
     done = subprocess.run(

@@ -6,6 +6,14 @@ from agent.cli.screen import Screen
 from agent.cli.visible import VisibleConsole
 
 
+class TerminalFile(io.StringIO):
+    """What a terminal was sent."""
+
+    def isatty(self) -> bool:
+        """Say that it is one."""
+        return True
+
+
 class Sheet(Screen):
     """A screen without a terminal, on which answers are prepared."""
 

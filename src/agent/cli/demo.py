@@ -1,5 +1,7 @@
 """The demo: repair the bundled project on servers of its own, and leave nothing behind."""
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.cli import exits
@@ -7,8 +9,10 @@ from agent.cli.approval import Decide, asked, automatic
 from agent.cli.follow import Follower
 from agent.cli.local_run import LocalRun
 from agent.cli.processes import LocalServerError
+from agent.cli.project import find_config
 from agent.cli.repair_view import RepairView, show_result
 from agent.cli.screen import Screen
+from agent.cli.servers import refuse_without_extra
 from agent.cli.session import Session
 from agent.client import ClientError, Finished, Outcome
 
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from agent.settings import Settings
 
 SCRIPTED_MODEL = "scripted:repair"
+_GRAPH = Path(__file__).parents[1] / "graphs" / "plan_execute.py"
 _DEADLINE_S = 600.0  # of each stretch; the scripted run takes seconds, a real model minutes
 
 
@@ -34,6 +39,11 @@ def run_demo(
     Returns:
         The exit code.
     """
+    try:
+        refuse_without_extra()
+    except LocalServerError as exc:
+        screen.error(str(exc))
+        return exits.PLATFORM
     model = demo_model(settings)
     own = settings.e2b_api_key is None
     defaults = {"LOG_LEVEL": "WARNING"}
@@ -84,11 +94,22 @@ def _start(screen: Screen, local: LocalRun, model: str) -> None:
     with screen.busy("Starting e2b-local" if local.owns_sandboxes else "") as busy:
         local.start_sandboxes()
         busy.update("Starting langgraph dev")
-        local.start_server()
+        local.start_server(_config(local.folder))
     where = f"e2b-local at {local.service['E2B_API_URL']}" if local.owns_sandboxes else "E2B"
     screen.line(f"  sandboxes  {where}", "dim")
     screen.line(f"  server     langgraph dev at {local.url}", "dim")
     screen.line(f"  model      {model}{_origin(model)}", "dim")
+
+
+def _config(folder: Path) -> Path:
+    """Return the project's langgraph.json; one for this package's own graph where there is no project."""
+    try:
+        return find_config()
+    except LocalServerError:
+        config = folder / "demo.json"
+        graphs = {"plan_execute": f"{_GRAPH}:graph"}
+        config.write_text(json.dumps({"dependencies": ["."], "graphs": graphs}), encoding="utf-8")
+        return config
 
 
 def _origin(model: str) -> str:

@@ -18,6 +18,7 @@ from agent.cli.processes import LocalServerError
 from agent.cli.project import find_config
 from agent.cli.screen import Screen
 from agent.cli.serve import refuse_unknown_tools
+from agent.cli.servers import INSTALL_EXTRA, NEEDED
 from agent.cli.session import Session
 from agent.cli.visible import Text, one_line
 from agent.client import ClientError, Limits, ProtocolError
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from agent.settings import Settings
 
 _NEEDED = ("langgraph", "langchain", "langchain-openai", "langgraph-sdk", "e2b", "e2b-code-interpreter")
-_LOCAL = ("langgraph-cli", "langgraph-api", "langgraph-runtime-inmem", "ipykernel")
 _PATIENCE_S = 5.0
 _LONGEST_FOUND = 2000  # characters
 _MOST_LISTED = 10_000_000  # bytes of a list of at most 100 sandboxes
@@ -69,9 +69,7 @@ def run_doctor(screen: Screen, settings: "Settings", session: Session) -> int:
 def _checks(settings: "Settings", session: Session) -> Iterator[Check]:
     yield Check("Python", "good", f"{platform.python_version()} on {platform.system()}, {sys.executable}")
     yield _packages("packages", _NEEDED, "bad", "pip install -U langgraph-e2b-agent")
-    yield _packages(
-        "local servers", _LOCAL, "note", "pip install 'langgraph-e2b-agent[local]' for demo and serve"
-    )
+    yield _packages("local servers", NEEDED, "note", f"{INSTALL_EXTRA} for demo and serve")
     yield _project()
     yield _model(settings)
     yield _sandboxes(settings, session)

@@ -7,7 +7,7 @@ import sys
 from typing import Any, TextIO
 
 from agent.cli.screen import Busy
-from agent.client import Artifact, ClientError, Event, Update
+from agent.client import Artifact, ClientError, Event, Tests, Update
 
 
 class JsonView:
@@ -57,6 +57,8 @@ class JsonView:
 def _plain(event: Event) -> dict[str, Any]:
     # Rename the field that would hide the kind.
     fields = dataclasses.asdict(event)
+    if isinstance(event, Tests):  # an exit code of 0 is not all that it takes
+        fields["report"]["green"] = event.report.green
     return {"what" if name == "event" else name: value for name, value in fields.items()}
 
 

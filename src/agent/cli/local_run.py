@@ -84,13 +84,16 @@ class LocalRun:
             self._sandboxes.start()
             self.service = self._sandboxes.wait_until_ready()
 
-    def start_server(self) -> None:
+    def start_server(self, config: Path | None = None) -> None:
         """Start `langgraph dev`, pointed at the sandboxes, and wait until it serves.
+
+        Args:
+            config: the langgraph.json to serve; default that of this run.
 
         Raises:
             LocalServerError: it did not come up; the message ends with its log.
         """
-        config = self._config or find_config()
+        config = config or self._config or find_config()
         options = self._options.copy()
         options["env"] = {**options.get("env", {}), **self.service}
         self._server = LangGraphDev(config, self.folder, **options)

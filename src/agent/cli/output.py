@@ -1,4 +1,4 @@
-"""The standard output and error, and what becomes of a command when they cannot be written."""
+"""The standard streams: in any encoding, and what becomes of a command when they cannot be written."""
 
 import contextlib
 import errno
@@ -53,8 +53,10 @@ def watch() -> None:
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Watch the standard output within the block, which ends the process."""
+    """Watch the standard output within the block, which ends the process; input in any encoding is taken."""
     watch()
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")
     try:
         yield
     except SystemExit as exc:
@@ -65,6 +67,15 @@ def watched() -> Iterator[None]:
         raise exc
     except OutputError as exc:
         sys.exit(give_up(exc))
+    except OSError as exc:  # of the standard error, as a rule; the interpreter would end with 1: "failed"
+        with contextlib.suppress(OSError):
+            typer.echo(f"The output cannot be written: {exc.strerror}.", err=True)
+        sys.exit(exits.PLATFORM)
+
+
+def typed(text: str) -> str:
+    """Return what was typed, given or piped as text: bytes that its encoding has not are read as UTF-8."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 @contextmanager

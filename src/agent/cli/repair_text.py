@@ -34,6 +34,8 @@ def report_lines(report: TestReport) -> list[Text]:
         told = f"{_count(report.failed)}failed" if report.failed != 0 else f"exit code {report.exit_code}"
         if report.passed:
             told += f", {report.passed} passed"
+        elif report.passed == 0 == report.failed:
+            told += ", no test ran"
         verdict = Text(f"  ✗ {told}", "red")
     return [verdict, *(Text(f"    {one_line(name)}", "red") for name in report.failing)]
 

@@ -26,7 +26,8 @@ class _Threads:
         try:
             found = await self._server.standing(thread_id)
         except RefusedError as exc:
-            if exc.status_code not in {400, 422}:  # it refuses us, or fails, and not at this thread alone
+            # Another code: it refuses us, or fails, and not at this thread alone.
+            if exc.status_code not in {400, 404, 422}:
                 raise
             return ThreadView("unreadable")
         return ThreadView(found.standing, found.since, found.keeps)

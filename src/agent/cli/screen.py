@@ -1,6 +1,7 @@
 """Where the command line writes: a terminal with colours, or plain lines without one."""
 
 import contextlib
+import os
 import select
 import sys
 import termios
@@ -13,6 +14,7 @@ from rich.table import Column
 from rich.text import Text as PlainText
 
 from agent.cli import pictures
+from agent.cli.output import typed
 from agent.cli.visible import Text, VisibleConsole, cut, one_line, visible
 
 _LONGEST_MESSAGE = 60  # beside a spinner
@@ -45,6 +47,10 @@ class Screen:
         self._pictures: pictures.Protocol | None = None
         if not self.is_terminal:
             self.console.width = _PLAIN_WIDTH
+        elif (real := _columns(self.console)) and real < self.console.width:
+            self.console.width = real  # COLUMNS says more: each spinner would leave a line behind
+        # Where colours alone are forced, as in a log, nothing takes a spinner off again.
+        self.can_redraw = self.is_terminal and self.console.file.isatty()
 
     def line(self, text: str | Text = "", style: str = "") -> None:
         """Write one line; text is never read as markup, and a line feed in it begins no other."""
@@ -93,7 +99,7 @@ class Screen:
         self.console.print(Text(question.replace("\n", "␊"), "bold"), end="")
         _await_line()
         try:
-            return self.console.input().strip()
+            return typed(self.console.input()).strip()
         except EOFError as exc:
             self.line()
             raise EndOfInput from exc
@@ -142,9 +148,10 @@ class Busy:
         self._message = message
         self._progress: Progress | None = None
         self._task: TaskID | None = None
+        self._unechoed = False
 
     def __enter__(self) -> Self:
-        if self._screen.is_terminal:
+        if self._screen.can_redraw:
             self.go_on(self._message)
         elif self._message:
             self._screen.line(f"{self._message} …")
@@ -157,11 +164,11 @@ class Busy:
 
     def go_on(self, message: str) -> None:
         """Put it on the screen, again if it was taken off; silent without a terminal."""
-        if not self._screen.is_terminal:
+        if not self._screen.can_redraw:
             return
         if self._progress is None:
             self._progress = Progress(
-                SpinnerColumn(),
+                SpinnerColumn("dots" if self._screen.console.encoding.startswith("utf") else "line"),
                 TextColumn("{task.description}", markup=False),
                 BarColumn(bar_width=20),
                 TextColumn(
@@ -175,6 +182,7 @@ class Busy:
                 transient=True,
             )
             self._task = self._progress.add_task(_short(message), total=None, detail="")
+            self._unechoed = _set_echo(on=False)  # Enter would push the line up, out of reach
             self._progress.start()
         self.update(message)
 
@@ -183,6 +191,8 @@ class Busy:
         if self._progress is not None:
             self._progress.stop()
             self._progress = None
+            if self._unechoed:
+                _set_echo(on=True)
 
     def update(self, message: str, done: int | None = None, total: int | None = None) -> None:
         """Change the message, and the bar when there is something to count; silent without a terminal."""
@@ -198,6 +208,14 @@ class Busy:
             self._progress.update(self._task, detail=one_line(text, _LONGEST_DETAIL))
 
 
+def _columns(console: Console) -> int:
+    """Return how wide the terminal is; 0 where that is unknown, or there is none."""
+    try:
+        return os.get_terminal_size(console.file.fileno()).columns
+    except (OSError, ValueError):
+        return 0
+
+
 def _hanging(text: PlainText, console: Console) -> PlainText:
     """Break a line by words; what follows keeps its margin and stands a little further in."""
     margin = min(len(text.plain) - len(text.plain.lstrip(" ")), console.width // 2)
@@ -210,6 +228,19 @@ def _hanging(text: PlainText, console: Console) -> PlainText:
 def _short(message: str) -> str:
     short = message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 1]}…"
     return one_line(short)
+
+
+def _set_echo(*, on: bool) -> bool:
+    """Have the terminal show what is typed, or not; return whether that changed anything."""
+    with contextlib.suppress(OSError, ValueError, termios.error):
+        terminal = sys.stdin.fileno()
+        modes = termios.tcgetattr(terminal)
+        # A job in the background would be stopped for it.
+        if bool(modes[3] & termios.ECHO) != on and os.tcgetpgrp(terminal) == os.getpgrp():
+            modes[3] ^= termios.ECHO
+            termios.tcsetattr(terminal, termios.TCSANOW, modes)
+            return True
+    return False
 
 
 def _await_line() -> None:

@@ -12,7 +12,7 @@ from agent.cli.local_run import LocalRun, can_isolate
 from agent.cli.processes import LocalServerError
 from agent.cli.project import dotenv, find_config
 from agent.cli.screen import Screen
-from agent.cli.servers import is_free
+from agent.cli.servers import is_free, refuse_without_extra
 
 if TYPE_CHECKING:
     from agent.settings import Settings
@@ -34,6 +34,7 @@ def run_serve(screen: Screen, *, port: int, jobs: int, wanted: Collection[str], 
     from agent.settings import Settings
 
     try:
+        refuse_without_extra()
         config = find_config()
         variables = dotenv(config)
         Settings.refuse_mixed_sources(variables)

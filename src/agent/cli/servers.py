@@ -7,6 +7,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -14,6 +15,7 @@ from agent.cli.processes import ChildProcess, LocalServerError, find_program
 from agent.cli.project import absolute_config
 
 LOOPBACK = "127.0.0.1"
+INSTALL_EXTRA = "pip install 'langgraph-e2b-agent[local]'"
 READY_S = 60.0  # importing everything takes about 5 s on two cores, more on a cold disk
 
 _VARIABLE = re.compile(r"^\s*(?:export\s+)?(E2B_[A-Z_]+)=[\"']?([^\"'\s]+)", re.MULTILINE)
@@ -21,6 +23,11 @@ _POINTERS = frozenset({"E2B_API_KEY", "E2B_API_URL", "E2B_SANDBOX_URL"})
 
 # Neither sends anything of ours, but both reach for the internet at every start.
 _UNATTENDED = ("--no-browser", "--no-reload")
+NEEDED = (
+    "langgraph-cli", "langgraph-api", "langgraph-runtime-inmem", "starlette", "uvicorn", "python-multipart",
+    "h11", "pyroute2", "jupyter-client", "ipykernel",
+)  # fmt: skip
+"""Packages that the two servers do not start without; the extra `local` brings them."""
 _OFFLINE = {"LANGGRAPH_CLI_NO_ANALYTICS": "1", "LANGGRAPH_NO_VERSION_CHECK": "true"}
 
 
@@ -135,6 +142,26 @@ class LangGraphDev(ChildProcess):
         return self.wait_ready(lambda: self.url if answers(f"{self.url}/ok") else None, deadline_s=deadline_s)
 
 
+def refuse_without_extra() -> None:
+    """Check that what the two servers need is installed.
+
+    Raises:
+        LocalServerError: it is not; says how to install it.
+    """
+    if missing := [name for name in NEEDED if not _is_installed(name)]:
+        raise LocalServerError(
+            f"The extra `local` is not installed, which serve and demo need ({', '.join(missing)}): "
+            f"{INSTALL_EXTRA}"
+        )
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return bool(version(package))
+    except PackageNotFoundError:
+        return False
+
+
 def program(name: str) -> str:
     """Return the path of a console script, first beside this Python, then on the PATH.
 
@@ -144,7 +171,7 @@ def program(name: str) -> str:
     beside = Path(sys.executable).parent / name
     found = str(beside) if beside.exists() else find_program(name)
     if found is None:
-        raise LocalServerError(f"{name} is not installed: pip install 'langgraph-e2b-agent[local]'")
+        raise LocalServerError(f"{name} is not installed: {INSTALL_EXTRA}")
     return found
 
 

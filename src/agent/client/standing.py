@@ -38,26 +38,27 @@ async def standing(client: LangGraphClient, server: str, thread_id: str) -> Thre
         thread_id: the thread.
 
     Raises:
+        NotFoundError: there is a thread, and the server lacks what its state needs, such as its graph.
         ClientError: the server did not say.
     """
+    where = Where(server, thread_id)
     try:
-        with explained(Where(server, thread_id)):
+        with explained(where):
             thread = fields(await client.threads.get(thread_id), "the thread")
-            # A sweep ends the sandbox of a thread that is idle: that must have been said.
-            if word(thread.get("status"), "the thread's status") == "busy":
-                return ThreadStanding("busy")
-            # Both: a queued run leaves the thread's status as it was.
-            for status in ("running", "pending"):
-                if listed(
-                    await client.runs.list(thread_id, limit=1, status=status), "the list of runs", most=1
-                ):
-                    return ThreadStanding("busy")
-            state = fields(await client.threads.get_state(thread_id), "the thread's state")
-            questions = await open_questions(client, thread_id, state=state, thread=thread)
-            written = instant(state.get("created_at"))
-            since = datetime.fromisoformat(written) if written else None
     except NotFoundError:
         return ThreadStanding("gone")
+    with explained(where):
+        # A sweep ends the sandbox of a thread that is idle: that must have been said.
+        if word(thread.get("status"), "the thread's status") == "busy":
+            return ThreadStanding("busy")
+        # Both: a queued run leaves the thread's status as it was.
+        for status in ("running", "pending"):
+            if listed(await client.runs.list(thread_id, limit=1, status=status), "the list of runs", most=1):
+                return ThreadStanding("busy")
+        state = fields(await client.threads.get_state(thread_id), "the thread's state")
+        questions = await open_questions(client, thread_id, state=state, thread=thread)
+        written = instant(state.get("created_at"))
+        since = datetime.fromisoformat(written) if written else None
     waits = questions.unseen or bool(questions.all)
     return ThreadStanding("waiting" if waits else "idle", since, _kept(state.get("values")))
 

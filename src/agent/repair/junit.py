@@ -75,7 +75,7 @@ class _Cases:
         elif self._case and self._depth == self._case[0] + 1 and self._outcome != "failed":
             if tag in {"failure", "error"}:
                 self._outcome = "failed"
-            elif tag == "skipped":
+            elif tag == "skipped" and attributes.get("type") != "pytest.xfail":  # that one has run
                 self._outcome = "skipped"
 
     def end(self, tag: str) -> None:

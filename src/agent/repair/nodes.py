@@ -123,7 +123,7 @@ class FirstAndLast(Nodes):
         update["tests_before"] = report.as_state()
         if report.green:
             update |= {"status": "already_green", "tests_after": report.as_state()}
-        elif report.exit_code == 0 and report.nothing_ran:
+        elif report.nothing_to_run:
             update["status"] = "nothing_tested"
         return update
 

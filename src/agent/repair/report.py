@@ -6,13 +6,15 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 from agent.repair.junit import tally
-from agent.repair.runner_output import Counts, counts, names_of_failing
+from agent.repair.runner_output import GO_FAILED, Counts, counts, names_of_failing
 from agent.sandbox.provider import CommandResult
 from agent.tools.budget import clipped
 
 MAX_OUTPUT_BYTES = 12_000
 MAX_NAMES = 200
 MAX_NAME_CHARS = 300
+NO_TESTS = 5
+"""The exit code of pytest, and of unittest from Python 3.12 on, where there is no test."""
 
 _OUR_REPORT = re.compile(r"^-+ generated xml file: .*/\.repair/junit\.xml -+\n", re.M)
 
@@ -49,10 +51,18 @@ class TestReport:
         """Whether it is known that no test ran, or each was skipped."""
         return self.passed == 0 and self.failed == 0
 
+    @property
+    def nothing_to_run(self) -> bool:
+        """Whether the command ended, in order, without a test: there is nothing to mend by that."""
+        return self.nothing_ran and self.exit_code in {0, NO_TESTS}
+
     def told(self) -> str:
         """Return the outcome in a few words."""
         if self.reason:
             return self.reason
+        if not self.green and not self.failed and self.passed is not None:
+            told = "no test ran" if self.nothing_ran else f"{self.passed} passed"
+            return f"{told}, but the test command ended with exit code {self.exit_code}"
         if self.passed is None or self.failed is None:
             return (
                 "passed with exit code 0, not counted"
@@ -94,15 +104,17 @@ class TestReport:
             failing=tuple(_text(name)[:MAX_NAME_CHARS] for name in failing[:MAX_NAMES]),
             output=clipped(_text(output), MAX_OUTPUT_BYTES),
             skipped=counted.skipped if counted else None,
-            reason=_reason(result, counted),
+            reason=_reason(result, counted, output),
         )
 
 
-def _reason(result: CommandResult, counted: Counts | None) -> str:
+def _reason(result: CommandResult, counted: Counts | None, output: str) -> str:
     if result.timed_out:
         return f"the tests did not end within their limit and were stopped after {result.duration_s:.0f} s"
     if result.exit_code is None:
         return "the end of the tests was not seen: their outcome is unknown"
+    if result.exit_code == 0 and counted is None and GO_FAILED.search(output):
+        return "tests failed, although the test command ended with exit code 0"
     if result.exit_code != 0 or counted is None:
         return ""
     if counted.failed:

@@ -8,6 +8,7 @@ MAX_LINE_CHARS = 1_000
 """Read of a line: the time to search one may grow with the square of it."""
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
 _FAILED = re.compile(r"(?:FAILED|ERROR) (\S+?(?:\[[^\n]*?\])?)(?: - .*)?")
+_UNITTEST_ENDED = re.compile(r"(?:OK|FAILED|NO TESTS RAN)(?: \(([^()]*)\))?")
 _UNITTEST_FAILED = re.compile(r"(?:FAIL|ERROR): (\w+ \([\w.]+\))")
 
 Groups = Mapping[str, str | None]
@@ -51,14 +52,14 @@ def names_of_failing(output: str) -> tuple[str, ...]:
 def _summaries(output: str) -> Iterator[Counts]:
     """Return each summary, in order; what a runner tells in several lines is one, and comes last."""
     sums: dict[str, Counts] = {}
-    ran = 0  # tests that unittest counted; how they ended is in a later line
+    ran: int | None = None  # tests that unittest counted; how they ended is in a later line
     for line in output.split("\n"):
         line = _COLOURS.sub("", line[:MAX_LINE_CHARS]).rstrip("\r")
         if found := re.match(r"Ran (\d{1,9}) tests? in ", line):
             ran = int(found[1])
-        elif found := re.match(r"(?:OK|FAILED|NO TESTS RAN)(?: \(([^()]*)\))?$", line):
+        elif ran is not None and (found := _UNITTEST_ENDED.fullmatch(line)):
             yield _unittest(ran, found[1] or "")
-            ran = 0
+            ran = None
         for pattern, read in _IN_ONE_LINE:
             if found := re.search(pattern, line):
                 yield read(found.groupdict())
@@ -66,9 +67,24 @@ def _summaries(output: str) -> Iterator[Counts]:
         for name, pattern in _IN_SEVERAL_LINES.items():
             if found := re.match(pattern, line):
                 sums[name] = sums.get(name, Counts()) + _named(found.groupdict())
+    yield from _tap(output)
+    if re.search(r"^=== RUN +\w", output, re.M):  # go test -v
+        yield Counts(*(len(re.findall(rf"^--- {word}: ", output, re.M)) for word in ("PASS", "FAIL", "SKIP")))
     yield from sums.values()
     if _GO_WITHOUT_TESTS.search(output) and not _GO.search(output):
         yield Counts()
+
+
+def _tap(output: str) -> Iterator[Counts]:
+    """Read the results of a TAP stream with a plan: `1..2`, `ok 1 - a`, `not ok 2 # TODO`."""
+    if not re.search(r"^1\.\.[1-9]\d{0,8}\b", output, re.M):
+        return
+    ended = Counts()
+    for line in output.split("\n"):
+        if found := re.match(r"(not )?ok\b[^#]*(?:# *(skip|todo)\b)?", line[:MAX_LINE_CHARS], re.I):
+            aside = bool(found[2])
+            ended += Counts(not found[1] and not aside, bool(found[1]) and not aside, aside)
+    yield ended
 
 
 def _unittest(ran: int, told: str) -> Counts:
@@ -81,12 +97,14 @@ def _unittest(ran: int, told: str) -> Counts:
 
 def _words(groups: Groups) -> Counts:
     """Read `2 passed, 1 failed`, in any order."""
-    told = re.findall(r"(\d{1,9}) (passed|failed|errors?|skipped|todo)\b", groups["told"] or "")
+    told = re.findall(r"(\d{1,9}) (x?passed|x?failed|errors?|skipped|todo)\b", groups["told"] or "")
     ended: dict[str, int] = {}
     for count, word in told:
         ended[word] = ended.get(word, 0) + int(count)
     failed = sum(ended.get(word, 0) for word in ("failed", "error", "errors"))
-    return Counts(ended.get("passed", 0), failed, ended.get("skipped", 0) + ended.get("todo", 0))
+    # Those that were expected to fail have run, as unittest counts them.
+    passed = sum(ended.get(word, 0) for word in ("passed", "xpassed", "xfailed"))
+    return Counts(passed, failed, ended.get("skipped", 0) + ended.get("todo", 0))
 
 
 def _named(groups: Groups) -> Counts:
@@ -105,16 +123,26 @@ def _none(_: Groups) -> Counts:
 _N = r"\d{1,9}"
 _IN_ONE_LINE: tuple[tuple[str, Callable[[Groups], Counts]], ...] = (
     # pytest: `= 1 failed, 2 passed in 0.12s =`, `2 passed in 0.1s`, `3 deselected in 0.1s`
-    (rf"^=+ (?P<told>.*\b{_N} (?:passed|failed|errors?|skipped|deselected)\b.*)", _words),
-    (rf"^(?P<told>.*\b{_N} (?:passed|failed|errors?|skipped|deselected)\b.*) in [\d.]+ ?s", _words),
+    (
+        rf"^(?:=+ )?(?=.*\b(?:x?passed|x?failed|errors?|skipped|deselected)\b)"
+        rf"(?P<told>{_N} [a-z ]+(?:, {_N} [a-z ]+)*) in [\d.]+ ?s\b",
+        _words,
+    ),
     (r"^(?:=+ )?no tests (?:ran|collected)\b.* in [\d.]+ ?s", _none),
+    (rf"^(?:=+ )?{_N}(?:/{_N})? tests? collected\b", _none),
     # jest and vitest
     (rf"^\s*Tests:?\s+(?P<told>.*\b{_N} (?:passed|failed|skipped|todo)\b.*)", _words),
     (r"^\s*Tests:?\s+(?:no tests|0 total)", _none),
     (r"^No tests? (?:files? )?found, exiting with code 0", _none),
-    # TAP
+    # Deno, doctest -v
+    (rf"^(?:ok|FAILED) \| (?P<passed>{_N}) passed\b.* \| (?P<failed>{_N}) failed\b", _named),
+    (rf"^(?P<passed>{_N}) passed and (?P<failed>{_N}) failed\.$", _named),
+    # TAP, prove
     (r"^1\.\.0\b", _none),
-    # Maven
+    (rf"^Files={_N}, Tests=0\b", _none),
+    # Gradle, Maven
+    (r"^> Task :(?:\S+:)?test NO-SOURCE", _none),
+    (r"^\[INFO\] No tests to run\.", _none),
     (
         rf"Tests run: (?P<total>{_N}), Failures: (?P<failed>{_N}), Errors: (?P<errors>{_N}), "
         rf"Skipped: (?P<skipped>{_N})",
@@ -146,9 +174,12 @@ _IN_SEVERAL_LINES = {
         rf"(?P<skipped>{_N}) ignored"
     ),
     "dotnet": rf".*Failed: +(?P<failed>{_N}), Passed: +(?P<passed>{_N}), Skipped: +(?P<skipped>{_N}), Total:",
+    "bun": rf" (?:(?P<passed>{_N}) pass|(?P<failed>{_N}) fail|(?P<skipped>{_N}) skip)$",
     "node": rf"(?:#|ℹ) (?:pass (?P<passed>{_N})|fail (?P<failed>{_N})|skipped (?P<skipped>{_N}))$",
     "mocha": rf"\s+(?:(?P<passed>{_N}) passing \(|(?P<failed>{_N}) failing$|(?P<skipped>{_N}) pending$)",
 }
+GO_FAILED = re.compile(r"^(?:--- FAIL: |FAIL\t)", re.MULTILINE)
+"""What go says of failing tests, also where it counts none."""
 # Go counts nothing without -v, but says where there was nothing to run.
 _GO = re.compile(r"^(?:ok|FAIL|--- FAIL)\b(?!.*\[no tests to run\])", re.MULTILINE)
 _GO_WITHOUT_TESTS = re.compile(r"^(?:\?|ok)\s.*\[no test(?: files|s to run)\]", re.MULTILINE)

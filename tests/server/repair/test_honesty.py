@@ -211,6 +211,7 @@ UNITTEST = "python -m unittest discover -s checks"
     [
         (f"{UNITTEST} || true", "no test ran, although the test command ended with exit code 0"),
         ("python -m pytest -q || true", "no test ran, although"),
+        ("python -m pytest -q", "no test ran, but the test command ended with exit code 5"),
         ("python -m pytest -q || echo '3 passed'", "no test ran, although"),
         ("echo '1..0 # skipped'", "no test ran, although"),
     ],

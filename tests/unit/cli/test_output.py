@@ -72,6 +72,31 @@ def test_help_that_cannot_be_written_is_one_line_too(arguments: str) -> None:
     assert done.returncode == exits.PLATFORM
 
 
+def test_errors_that_cannot_be_written_are_no_failed_repair() -> None:
+    """There is nowhere to say so; the exit code is all that is left."""
+    command = ["bash", "-c", '"$0" repair --bogus 2> /dev/full', PROGRAM]
+    assert subprocess.run(command, check=False).returncode == exits.PLATFORM
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_input_in_any_encoding_is_taken(encoding: str) -> None:
+    """What the encoding has not is read as UTF-8; what is not that either, is replaced."""
+    code = """if True:
+        import sys
+        from agent.cli import output
+        with output.watched():
+            print(ascii(output.typed(sys.stdin.read())))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONIOENCODING": encoding},
+        input=b"caf\xc3\xa9 \xff",
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == b"'caf\\xe9 \\ufffd'\n"
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-16"])
 def test_characters_that_an_encoding_has_not_are_replaced(encoding: str) -> None:
     """Whatever a terminal says of itself, nothing that is written to it ends a command."""

@@ -26,7 +26,9 @@ QUESTION = {"action_requests": [{"name": "execute_plan", "args": PLAN}], "plan_h
         (TestReport(0, passed=3), "✓ 3 passed"),
         (TestReport(1, passed=3, failed=1, failing=("t.py::a",)), "✗ 1 failed, 3 passed"),
         (TestReport(None, timed_out=True), "✗ the tests did not end within their limit"),
-        (TestReport(5, passed=0, failed=0), "✗ exit code 5"),
+        (TestReport(5, passed=0, failed=0), "✗ exit code 5, no test ran"),
+        (TestReport(1, passed=3, failed=0), "✗ exit code 1, 3 passed"),
+        (TestReport(0, passed=3, failed=0, reason="a changed"), "✗ a changed"),
         (TestReport(2), "✗ failed"),
     ],
 )

@@ -24,7 +24,7 @@ from agent.client import (
     ToolEvent,
     Update,
 )
-from support.sheet import Sheet
+from support.sheet import Sheet, TerminalFile
 
 
 def chat(tmp_path: Path, *events: Event) -> list[str]:
@@ -65,7 +65,7 @@ def test_chat_says_how_long_a_silent_tool_has_worked(tmp_path: Path) -> None:
     """On a terminal beside the spinner; in a log nothing is repeated every few seconds."""
     beat = ToolEvent("heartbeat", "run_python", "c", elapsed_s=20)
     assert chat(tmp_path, beat) == []
-    file = io.StringIO()
+    file = TerminalFile()
     screen = Screen(Console(file=file, force_terminal=True, width=80), ask=False)
     view = ChatView(screen, charts=tmp_path)
     with screen.busy("Thinking") as busy:
@@ -137,6 +137,15 @@ def test_chat_tells_of_a_lost_sandbox_and_of_a_failure(tmp_path: Path) -> None:
     ]
 
 
+def test_json_says_of_a_run_of_the_tests_whether_it_is_green() -> None:
+    """A reader who looked at the exit code alone would take red for green."""
+    file = io.StringIO()
+    for report in (TestReport(0, passed=1), TestReport(0, passed=1, reason="tests/a.py changed")):
+        JsonView(file).show(Tests("verify", report))
+    green, red = (json.loads(line)["report"] for line in file.getvalue().splitlines())
+    assert (green["green"], red["green"], red["reason"]) == (True, False, "tests/a.py changed")
+
+
 def test_json_writes_one_object_an_event() -> None:
     """The kind is the class in snake case; a field of that name is renamed."""
     file = io.StringIO()
@@ -169,6 +178,7 @@ def test_json_writes_one_object_an_event() -> None:
                 "output": "",
                 "skipped": None,
                 "reason": "",
+                "green": False,
             },
         },
         {"event": "update", "node": "plan"},

@@ -9,6 +9,7 @@ from rich.text import Text as PlainText
 
 from agent.cli.screen import Screen
 from agent.cli.visible import Text, VisibleConsole, VisibleStream, code, cut, one_line, visible
+from support.sheet import TerminalFile
 
 HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 OVERWRITTEN = "echo X #\x1b[2K\x1b[1G    ls -la"
@@ -109,11 +110,12 @@ def test_screen_obeys_nothing_whichever_way_text_comes_in() -> None:
 
 def test_spinner_obeys_nothing() -> None:
     """What a run says passes beside it; rich's own escape sequences move the cursor there."""
-    file = io.StringIO()
+    file = TerminalFile()
     screen = Screen(VisibleConsole(file=file, force_terminal=True, width=200), ask=False)
     with screen.busy(f"{ODD}[red]") as busy:
         busy.update(f"\x1b]0;title\x07{ODD}", 1, 2)
         busy.detail(f"\x1b]0;title\x07{ODD}[bold]")
+    assert "[red]" in file.getvalue()
     assert "\x1b]" not in file.getvalue()
     assert not {"\x07", "\x9b", "\x00", "\u202e"} & set(file.getvalue())
 

@@ -44,6 +44,30 @@ def test_report_says_why_it_is_red_where_no_exit_code_does() -> None:
     assert "outcome is unknown" in TestReport.of(CommandResult(None, "", "")).told()
 
 
+def test_report_of_a_red_run_never_reads_like_a_pass() -> None:
+    """Where all that ran passed, and the command failed none the less, it says so."""
+    covered = TestReport.of(
+        CommandResult(1, "14 passed in 1s\nFAIL Required coverage of 90% not reached", "")
+    )
+    assert covered.told() == "14 passed, but the test command ended with exit code 1"
+    empty = TestReport.of(CommandResult(5, "no tests ran in 0.01s", ""))
+    assert empty.told() == "no test ran, but the test command ended with exit code 5"
+
+
+def test_report_knows_where_there_is_nothing_to_run() -> None:
+    """With exit code 0, or with that of a runner without tests; a usage error may be one to mend."""
+    words = "no tests ran in 0.01s"
+    found = {code: TestReport.of(CommandResult(code, words, "")).nothing_to_run for code in (0, 5, 4, 1)}
+    assert found == {0: True, 5: True, 4: False, 1: False}
+
+
+def test_report_counts_what_was_expected_to_fail_as_run() -> None:
+    """A suite of nothing else is no empty one."""
+    junit = b'<testsuite><testcase name="a"><skipped type="pytest.xfail" message=""/></testcase></testsuite>'
+    report = TestReport.of(CommandResult(0, "1 xfailed in 0.1s", ""), junit)
+    assert (report.green, report.passed, report.skipped) == (True, 1, 0)
+
+
 JUNIT = b"""<?xml version="1.0"?><testsuites><testsuite>
 <testcase classname="tests.test_a.TestB" name="test_c[a b]" file="tests/test_a.py"><failure/></testcase>
 <testcase classname="tests.test_a" name="test_d" file="tests/test_a.py"><failure/></testcase>

@@ -56,7 +56,24 @@ CARGO = (
         ("No tests executed!", Counts()),
         ("Passed!  - Failed:     0, Passed:     3, Skipped:     1, Total:     4", Counts(3, 0, 1)),
         ("67% tests passed, 1 tests failed out of 3", Counts(2, 1)),
+        ("1 xfailed in 0.03s", Counts(1)),
+        ("2 passed, 3 subtests passed, 1 warning in 0.03s", Counts(2)),
+        ("1 test collected in 0.01s", Counts()),
+        ("2 passed in 3661.00s (1:01:01)", Counts(2)),
+        ("1..3\nok 1 - a\nnot ok 2 - b\nok 3 # skip why\n", Counts(1, 1, 1)),
+        ("1..1\nnot ok 1 # TODO later\n", Counts(skipped=1)),
+        ("Files=0, Tests=0,  0 wallclock secs\nResult: NOTESTS\n", Counts()),
+        ("=== RUN   TestA\n--- PASS: TestA (0.00s)\nPASS\nok  \texample.com/a\t0.1s", Counts(1)),
+        (" 3 pass\n 1 fail\nRan 4 tests across 1 files. [1.00ms]", Counts(3, 1)),
+        ("ok | 3 passed | 0 failed (1ms)", Counts(3)),
+        ("0 passed and 0 failed.\nTest passed.", Counts()),
+        ("> Task :test NO-SOURCE\n\nBUILD SUCCESSFUL in 1s", Counts()),
+        ("[INFO] No tests to run.", Counts()),
         ("all fine\n", None),
+        # Words of a program's own, which no runner printed there.
+        ("checking\nOK\n", None),
+        ("INFO imported 0 passed in 3s\n", None),
+        ("1 warning in 0.03s\n", None),
         ("", None),
     ],
 )
@@ -85,6 +102,7 @@ def test_unittest_names_its_failing_tests() -> None:
         ("2 skipped in 0.1s", "no test ran (2 tests skipped), although"),
         ("5 deselected in 0.02s", "no test ran, although"),
         ("1 failed, 2 passed in 0.1s", "1 test failed, although the test command ended with exit code 0"),
+        ("--- FAIL: TestA (0.00s)\nFAIL\nFAIL\tx/a\t0.1s", "tests failed, although"),
     ],
 )
 def test_exit_code_0_is_not_green_against_what_was_counted(output: str, reason: str) -> None:

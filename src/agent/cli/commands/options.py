@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 import typer
 
+from agent.cli.output import typed
+
 
 def address(given: str | None) -> str | None:
     """Return a server's address as it was typed.
@@ -40,6 +42,11 @@ def thread_id(given: str | None) -> str | None:
             f"{given!r} is no id of a thread; `sandbox-agent threads` lists them"
         ) from None
     return given
+
+
+def words(given: str | None) -> str | None:
+    """Return words as they were typed, whatever this terminal's encoding makes of them."""
+    return None if given is None else typed(given)
 
 
 def folder(given: str) -> Path:

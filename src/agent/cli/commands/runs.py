@@ -16,8 +16,10 @@ from agent.cli.commands.options import (
     YesOption,
     folder,
     thread_id,
+    words,
 )
 from agent.cli.entry import connected
+from agent.cli.output import typed
 
 if TYPE_CHECKING:
     from agent.cli.follow import View
@@ -30,10 +32,16 @@ def repair(
         Path,
         typer.Argument(parser=folder, help="Folder of the project; at most 50 MB are sent, compressed."),
     ],
-    test: Annotated[str, typer.Option(help="Decides by its exit code whether the tests pass.")] = "",
-    setup: Annotated[str, typer.Option(help="Runs once before the tests, such as an installation.")] = "",
-    goal: Annotated[str, typer.Option(help="Words to the planner.")] = "",
-    workdir: Annotated[str, typer.Option(help="Folder in PATH that both commands start in.")] = "",
+    test: Annotated[
+        str, typer.Option(callback=words, help="Decides by its exit code whether the tests pass.")
+    ] = "",
+    setup: Annotated[
+        str, typer.Option(callback=words, help="Runs once before the tests, such as an installation.")
+    ] = "",
+    goal: Annotated[str, typer.Option(callback=words, help="Words to the planner.")] = "",
+    workdir: Annotated[
+        str, typer.Option(callback=words, help="Folder in PATH that both commands start in.")
+    ] = "",
     protect: Annotated[
         list[str] | None,
         typer.Option(metavar="GLOB", help="Files whose change is undone; repeatable; default tests."),
@@ -81,7 +89,10 @@ def repair(
 
 def chat(
     message: Annotated[
-        str | None, typer.Argument(help="Say this and leave; default asks for messages, or reads a pipe.")
+        str | None,
+        typer.Argument(
+            callback=words, help="Say this and leave; default asks for messages, or reads a pipe."
+        ),
     ] = None,
     thread: Annotated[
         str | None, typer.Option(help="Go on with an earlier conversation.", callback=thread_id)
@@ -113,7 +124,7 @@ def chat(
         from agent.cli.jsonl import JsonView
         from agent.cli.repair import decider
 
-        said = message if message is not None or screen.can_ask else sys.stdin.read().strip()
+        said = message if message is not None or screen.can_ask else typed(sys.stdin.read()).strip()
         if said == "":
             raise typer.BadParameter("there is no message", param_hint="MESSAGE")
         view: View = JsonView() if json else ChatView(screen, charts=charts)
@@ -131,7 +142,9 @@ def resume(
     yes: YesOption = False,
     reject: Annotated[
         str | None,
-        typer.Option(metavar="WORDS", help='Reject without asking, saying why; "" ends a repair.'),
+        typer.Option(
+            callback=words, metavar="WORDS", help='Reject without asking, saying why; "" ends a repair.'
+        ),
     ] = None,
     json: JsonOption = False,
     verbose: VerboseOption = False,
