@@ -9,14 +9,16 @@ from agent.models import chat_model
 from agent.sandbox.middleware import SandboxMiddleware
 from agent.settings import Settings
 from agent.tools import run_command, run_python
-from agent.wiring import sandbox_manager
+from agent.wiring import guarded, sandbox_manager
 
+manager = sandbox_manager()
 agent = create_agent(
     chat_model(Settings.from_env()),
     tools=[run_python, run_command],
-    middleware=[SandboxMiddleware(sandbox_manager())],
+    middleware=[SandboxMiddleware(manager)],
     context_schema=Context,
 )
+agent = guarded(agent, manager)
 
 
 async def main() -> None:

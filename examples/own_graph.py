@@ -8,7 +8,7 @@ from langgraph.runtime import Runtime
 
 from agent.sandbox.middleware import SandboxId
 from agent.sandbox.owners import owner_of
-from agent.wiring import sandbox_manager
+from agent.wiring import guarded, sandbox_manager
 
 manager = sandbox_manager()
 
@@ -33,14 +33,15 @@ async def finish(state: State, runtime: Runtime[None]) -> State:
     return {"sandbox_id": ""}
 
 
-graph = (
+graph = guarded(
     StateGraph(State)
     .add_node("compute", compute)
     .add_node("finish", finish)
     .add_edge(START, "compute")
     .add_edge("compute", "finish")
     .add_edge("finish", END)
-    .compile()
+    .compile(),
+    manager,
 )
 
 if __name__ == "__main__":

@@ -1,10 +1,16 @@
-"""What one run may use up: model calls, tool calls, time. A run at its limit ends, and does not fail.
+"""What one turn may use up: model calls, tool calls, time. A run at its limit ends, and does not fail.
 
-Ending lets the hooks after the agent run, so that its sandbox is ended or kept as on any other end. A resumed
-run begins anew: it has a human's word, and the human's time to think is not the run's.
+Ending lets the hooks after the agent run, so that its sandbox is ended or kept as on any other end. A turn is
+all that follows one input: the runs that resume it, after a question or a cancel, go on with its counts. Each
+approval would be a new budget otherwise. The human's time to think is not counted.
+
+Ending is the hooks' work, on counters in state. A client can pass by both: so calls of a run are counted
+once more where they are made, and one too many is answered, not carried out.
 """
 
+import math
 import time
+from collections.abc import Mapping
 from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware import (
@@ -14,11 +20,19 @@ from langchain.agents.middleware import (
     ToolCallLimitMiddleware,
     hook_config,
 )
-from langchain.agents.middleware.types import PrivateStateAttr
-from langchain_core.messages import AIMessage
+from langchain.agents.middleware.types import (
+    ModelCallResult,
+    ModelRequest,
+    ModelResponse,
+    PrivateStateAttr,
+    ToolCallRequest,
+)
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.channels import UntrackedValue
 from langgraph.runtime import Runtime
+from langgraph.types import Command
 
+from agent.run_counts import RunCounts
 from agent.settings import Settings
 
 
@@ -26,8 +40,8 @@ def budget(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
     """Return the middleware that keeps a run within the deployment's limits."""
     return [
         TimeLimitMiddleware(settings.max_run_s),
-        ModelCallsMiddleware(run_limit=settings.max_model_calls, exit_behavior="end"),
-        ToolCallsMiddleware(run_limit=settings.max_tool_calls, exit_behavior="end"),
+        ModelCallsMiddleware(settings.max_model_calls),
+        ToolCallsMiddleware(settings.max_tool_calls),
     ]
 
 
@@ -46,8 +60,46 @@ def _counted(state: Any, name: str) -> Any:
     return {**state, **{key: counts(state[key]) for key in keys if key in state}}
 
 
+def _newest(_: Any, new: Any) -> Any:
+    """Keep the later value: a client may send a run to several nodes at once, and each writes its own."""
+    return new
+
+
+class ModelCallsState(AgentState[Any]):
+    """The count of langchain's limit, kept with the thread: a resumed run finds it.
+
+    Its count of the whole thread, for which there is no limit here, is not kept.
+    """
+
+    run_model_call_count: NotRequired[Annotated[int, PrivateStateAttr, _newest]]
+
+
+class ToolCallsState(AgentState[Any]):
+    """As `ModelCallsState`."""
+
+    run_tool_call_count: NotRequired[Annotated[dict[str, int], PrivateStateAttr, _newest]]
+
+
 class ModelCallsMiddleware(ModelCallLimitMiddleware[Any, Any]):
-    """langchain's limit of model calls, with counts that a client cannot set below zero."""
+    """langchain's limit of model calls, with counts that a client cannot set below zero, nor pass by.
+
+    Args:
+        limit: calls in a run.
+    """
+
+    state_schema = ModelCallsState  # type: ignore[assignment]
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(run_limit=limit, exit_behavior="end")
+        self._counts = RunCounts(limit)
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Any) -> ModelCallResult[Any]:
+        """Call the model, unless the run has called it as often as it may."""
+        if self._counts.is_over(request.runtime):
+            words = f"I stopped: this run may call its model {self.run_limit} times, and it has."
+            return ModelResponse([AIMessage(words)])
+        result: ModelCallResult[Any] = await handler(request)
+        return result
 
     @hook_config(can_jump_to=["end"])
     async def abefore_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -55,12 +107,32 @@ class ModelCallsMiddleware(ModelCallLimitMiddleware[Any, Any]):
         return await super().abefore_model(_counted(state, "model"), runtime)
 
     async def aafter_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Count the call."""
-        return await super().aafter_model(_counted(state, "model"), runtime)
+        """Count the call, and its time: what comes next may be a question, and the end of the run."""
+        counted = await super().aafter_model(_counted(state, "model"), runtime)
+        return {**(counted or {}), **_worked(state)}
 
 
 class ToolCallsMiddleware(ToolCallLimitMiddleware[Any, Any]):
-    """langchain's limit of tool calls, with counts that a client cannot set below zero."""
+    """langchain's limit of tool calls, with counts that a client cannot set below zero, nor pass by.
+
+    Args:
+        limit: calls in a run.
+    """
+
+    state_schema = ToolCallsState  # type: ignore[assignment]
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(run_limit=limit, exit_behavior="end")
+        self._counts = RunCounts(limit)
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: Any) -> ToolMessage | Command[Any]:
+        """Call the tool, unless the run has called as many as it may."""
+        if self._counts.is_over(request.runtime):
+            words = f"error: this run may call {self.run_limit} tools, and it has: this call was not run"
+            call = request.tool_call
+            return ToolMessage(words, tool_call_id=call["id"] or "", name=call["name"], status="error")
+        result: ToolMessage | Command[Any] = await handler(request)
+        return result
 
     @hook_config(can_jump_to=["end"])
     async def aafter_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -71,17 +143,43 @@ class ToolCallsMiddleware(ToolCallLimitMiddleware[Any, Any]):
 class TimeState(AgentState[Any]):
     """What the middleware adds to the agent's state."""
 
-    work_began: NotRequired[Annotated[float, UntrackedValue, PrivateStateAttr]]
+    worked_s: NotRequired[Annotated[float, PrivateStateAttr, _newest]]
+    """How long the turn has worked, in seconds, up to `work_began`."""
+    work_began: NotRequired[Annotated[float, UntrackedValue(float, guard=False), PrivateStateAttr]]
     """Not checkpointed: a resumed run, perhaps days later, finds none and starts the clock."""
 
 
+def turn_begun(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what belongs into state when a turn begins: empty counts.
+
+    Once in a run: a client that sends it through its beginning again gets no new budget.
+    """
+    if state.get("work_began") is not None:
+        return {}
+    return {"run_model_call_count": 0, "run_tool_call_count": {}, "worked_s": 0.0, **clock_started()}
+
+
+def clock_started() -> dict[str, float]:
+    """Return what belongs into state when a run goes on after a human's answer."""
+    return {"work_began": time.time()}
+
+
+def _worked(state: Mapping[str, Any]) -> dict[str, float]:
+    """Return what belongs into state of the time that passed since it was last looked at."""
+    before, began, now = state.get("worked_s"), state.get("work_began"), time.time()
+    # A client may have written either.
+    worked_s = before if isinstance(before, float) and 0 <= before < math.inf else 0.0
+    passed_s = now - began if isinstance(began, float) and 0 <= began <= now else 0.0
+    return {"worked_s": worked_s + passed_s, "work_began": now}
+
+
 class TimeLimitMiddleware(AgentMiddleware[TimeState, Any, Any]):
-    """Ends a run that has worked too long, before its next model call.
+    """Ends a turn that has worked too long, before its next model call.
 
     What is under way is not cut short: a command and a cell have limits of their own.
 
     Args:
-        limit_s: seconds from the run's start, or from its last resume.
+        limit_s: seconds of work since the turn's input.
     """
 
     state_schema = TimeState
@@ -92,11 +190,10 @@ class TimeLimitMiddleware(AgentMiddleware[TimeState, Any, Any]):
 
     @hook_config(can_jump_to=["end"])
     async def abefore_model(self, state: TimeState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Start the clock, or look at it."""
-        began = state.get("work_began")
-        if not isinstance(began, float) or not 0 <= began <= time.time():  # a client may have written it
-            return {"work_began": time.time()}
-        if time.time() - began < self._limit_s:
-            return None
+        """Look at the clock."""
+        worked = _worked(state)
+        if worked["worked_s"] < self._limit_s:
+            return worked
         words = f"I stopped: this run may work for {self._limit_s:g} seconds, and they are over. "
-        return {"jump_to": "end", "messages": [AIMessage(words + "What was done so far stands above.")]}
+        told = AIMessage(words + "What was done so far stands above.")
+        return {**worked, "jump_to": "end", "messages": [told]}

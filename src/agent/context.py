@@ -1,11 +1,12 @@
 """What one run or one assistant may vary; sent as JSON, shown as a form in Studio."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
 
+from agent.errors import InputError, problems
 from agent.repair.limits import PlanApproval
 from agent.sandbox.policy import EnvName, Internet, Keep, LeaseS, Start, TimeoutS
 
@@ -82,3 +83,12 @@ class Context:
     Set for each tool call by `SandboxMiddleware`. A caller in the same process may pass a sandbox of its
     own: it is used as it is, and never paused or killed by this package. Hidden from the JSON schema.
     """
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _refused_in_one_line(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Say what is wrong as everywhere else: clients send it, as context or as `configurable`."""
+        try:
+            return handler(given)
+        except ValidationError as exc:
+            raise InputError(f"context: {problems(exc, 'context')}") from None

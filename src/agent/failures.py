@@ -21,9 +21,11 @@ from agent.errors import (
     SandboxGoneError,
     SandboxKeyError,
     SandboxQuotaError,
+    SandboxRateLimitError,
     SandboxTemplateError,
     SandboxUnreachableError,
     SettingsError,
+    logged,
 )
 
 logger = logging.getLogger(__name__)
@@ -37,6 +39,7 @@ FATES: dict[type[Exception], Fate] = {
     InputError: "ends the run",
     SandboxKeyError: "ends the run",
     SandboxQuotaError: "ends the run",
+    SandboxRateLimitError: "ends the run",
     # Named as the platform's failures: the model can go another way, or say what it could not do.
     SandboxTemplateError: "is told",
     SandboxGoneError: "is told",
@@ -75,7 +78,7 @@ def told(exc: Exception, *, ours: bool = True) -> str | None:
         case "is told":
             return f"error: {exc}"
         case "is hidden":
-            logger.error("a tool failed", exc_info=exc)
+            logger.error("a tool failed\n%s", logged(exc))
             return (
                 f"error: the tool itself failed ({type(exc).__name__}); what you sent is not at fault. It "
                 "may have done a part of its work: look before you do it again, or go another way."

@@ -178,22 +178,24 @@ class Settings(BaseModel):
         alias="MAX_MODEL_CALLS",
         ge=1,
         le=1000,
-        description="How often one run of `agent` may call the model; at the limit it ends and says so.",
+        description="How often one turn of `agent` may call the model, from an input to its answer, with all "
+        "the runs that resume it; at the limit it ends and says so.",
     )
     max_tool_calls: int = Field(
         100,
         alias="MAX_TOOL_CALLS",
         ge=1,
         le=5000,
-        description="How many tools one run of `agent` may call; at the limit it ends and says so.",
+        description="How many tools one turn of `agent` may call, counted alike; at the limit it ends and "
+        "says so.",
     )
     max_run_s: int = Field(
         3600,
         alias="MAX_RUN_S",
         ge=10,
         le=86_400,
-        description="How long one run of `agent` may work, in seconds, not counting a human's time; at the "
-        "limit no further model call is made.",
+        description="How long one turn of `agent` may work, in seconds, counted alike and without a human's "
+        "time; at the limit no further model call is made.",
     )
     max_context_tokens: int = Field(
         100_000,

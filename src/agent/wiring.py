@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from agent.approvals.answers import AnswerWatch
 from agent.approvals.seals import Seals
 from agent.deployment import deployment_name
 from agent.redaction.secrets import Secrets
@@ -11,8 +12,29 @@ from agent.sandbox.manager import SandboxManager
 from agent.sandbox.owners import Owner
 from agent.sandbox.policy import SandboxPolicy
 from agent.sandbox.provider import Provider
+from agent.sandbox.watch import RunWatch
 from agent.server.signing import signer
 from agent.settings import Settings
+from agent.super_steps import roomy
+from agent.writes import Graph, WriteCheck, enduring
+
+
+def guarded(graph: Graph, manager: SandboxManager) -> Graph:
+    """Return a compiled graph with what its threads need where others than the program itself write to them.
+
+    - A client's input or command that no state can take is refused before it is kept, and a key may be
+      written twice in a step, so that the thread outlasts it (`agent/writes.py`).
+    - An answer counts in the run that carries it (`agent/approvals/answers.py`).
+    - A sandbox is paused while a human is asked, and ended when its run is rolled back
+      (`agent/sandbox/watch.py`).
+    - The graph's own recursion limit is the least (`agent/super_steps.py`).
+
+    Args:
+        graph: from `create_agent` or `StateGraph.compile`; it stays as it is.
+        manager: of the sandboxes that its runs use.
+    """
+    graph = roomy(enduring(graph))
+    return graph.with_config(callbacks=[AnswerWatch(WriteCheck(graph)), RunWatch(manager)])
 
 
 def sandbox_manager(

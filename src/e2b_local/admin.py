@@ -8,6 +8,8 @@ import random
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from e2b_local.bodies import whole_body
+from e2b_local.control import MOST_BYTES
 from e2b_local.errors import ApiError
 from e2b_local.faults import Faults
 from e2b_local.messages import MessageError, parsed
@@ -70,6 +72,6 @@ def _shown(sandbox: Sandbox) -> dict[str, object]:
 
 async def _body(request: Request) -> dict[str, object]:
     try:
-        return parsed(await request.body())
+        return parsed(await whole_body(request, MOST_BYTES))
     except MessageError as exc:
         raise ApiError(400, str(exc)) from exc

@@ -26,7 +26,7 @@ from e2b_local.config import Limits
 from e2b_local.egress import Egress
 from e2b_local.errors import ApiError
 from e2b_local.internet import NS_GET_USERNS, Internet, installed
-from e2b_local.mounts import INBOX_PARENT, RUN_DIR, Mounts, limited, writable_bytes
+from e2b_local.mounts import INBOX_PARENT, RUN_DIR, Mounts
 from e2b_local.syscalls import UnknownMachineError, system_call_filter
 from e2b_local.template import CPU_COUNT, HOME, Template
 
@@ -79,7 +79,7 @@ class BubblewrapBox:
     async def set_internet(self, egress: Egress | None) -> None:
         """Attach `pasta` to the box's network, or take it away."""
         if egress is None:
-            await self._internet.close()
+            await self._internet.shut()
         elif not installed():
             raise ApiError(400, "internet access needs pasta on the server: apt-get install passt")
         else:
@@ -150,7 +150,7 @@ class BubblewrapLauncher:
             raise BoxStartError(f"bubblewrap cannot make namespaces here ({result.stderr.strip()})")
         # Files count too: were they not allowed for, a full disk would kill programs. How much programs may
         # use by themselves is for the agent to watch; this holds while it does not look.
-        total = self._limits.memory_mb * _MB + writable_bytes(self._limits)
+        total = self._limits.memory_mb * _MB + self._mounts.writable_bytes
         # Two more: bwrap itself, which waits outside, and the shell that becomes it.
         wanted = GroupLimits(total, self._limits.processes + 2, CPU_COUNT)
         self._cgroups = Cgroups.find(self._state_dir, wanted)
@@ -213,7 +213,7 @@ class BubblewrapLauncher:
                 path.unlink(missing_ok=True)
         said = asyncio.create_task(_drain(monitor, number))
         # An archive repeats names and attributes, which are up to half of what files cost.
-        most_bytes = 2 * writable_bytes(self._limits)
+        most_bytes = 2 * self._mounts.writable_bytes
         return BubblewrapBox(monitor, init_pid, socket_path, said, group, most_bytes)
 
     async def _limit_files(self, init_pid: int) -> None:
@@ -229,7 +229,7 @@ class BubblewrapLauncher:
                 opened.insert(0, fcntl.ioctl(opened[0], NS_GET_USERNS))
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-S", str(_MOUNT_LIMITS)),
-                *(",".join(map(str, opened)), *limited(self._limits)),
+                *(",".join(map(str, opened)), *self._mounts.limited),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,
@@ -267,6 +267,7 @@ class BubblewrapLauncher:
         for name, value in variables.items():
             command += ["--setenv", name, value]
         agent = [str(self._template.python), "-I", "-S", "-c", _BOOT, "--listen-fd", str(listen_fd)]
+        agent += [word for path in self._mounts.kept for word in ("--keep", path)]
         agent += ["--home", HOME, "--run", RUN_DIR, "--memory-mb", str(self._limits.memory_mb)]
         # Where the kernel holds a sandbox's memory too, the watch may look less often while nothing happens.
         agent += ["--lazy-watch"] if "memory" in self._cgroups.holds else []

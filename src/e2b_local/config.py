@@ -37,5 +37,7 @@ class Config:
     max_running: int | None = None
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """What the template adds to the environment of every program of a sandbox."""
+    domain: str = "localhost"
+    """Below which the names of sandboxes lead to this server; those below localhost always do."""
     # E2B's cap on a sandbox's life on its larger plan.
     max_timeout_s: int = 24 * 3600

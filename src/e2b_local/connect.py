@@ -11,6 +11,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from e2b_local.bodies import whole_body
 from e2b_local.headers import whole_number
 from e2b_local.inbox.wire import MAX_FRAME_BYTES, Message, OpError
 from e2b_local.messages import Kind, MessageError, parsed
@@ -63,13 +64,18 @@ def end_envelope(error: OpError | None = None) -> bytes:
 
 
 async def unary_message(request: Request, kind: Kind) -> Message:
-    """Return the message of a unary call; raises OpError if it is not of this kind, as all of these do."""
-    return _message(await request.body() or b"{}", kind)
+    """Return the message of a unary call, an empty body being none, as with E2B's daemon.
+
+    Raises:
+        OpError: it is not of this kind; so do all of these.
+        ApiError: 413, it is too large.
+    """
+    return _message(await whole_body(request, MAX_FRAME_BYTES), kind)
 
 
 async def stream_message(request: Request, kind: Kind) -> Message:
     """Return the one message of a call whose reply is a stream."""
-    body = await request.body()
+    body = await whole_body(request, MAX_FRAME_BYTES)
     if len(body) < _ENVELOPE.size:
         raise OpError("invalid_argument", "the request has no message")
     flags, length = _ENVELOPE.unpack_from(body)

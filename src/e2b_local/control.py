@@ -11,34 +11,42 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router
 
+from e2b_local.bodies import whole_body
 from e2b_local.config import Config
-from e2b_local.egress import EGRESS, understood
+from e2b_local.egress import ACCESS, EGRESS, understood
 from e2b_local.errors import ApiError
 from e2b_local.headers import whole_number
 from e2b_local.idempotency import Idempotency
 from e2b_local.listing import sandbox_page, snapshot_page
-from e2b_local.messages import MessageError, fields, flag, number, pairs, parsed, text, variables
+from e2b_local.messages import MessageError, flag, number, pairs, parsed, properties, text, variables
 from e2b_local.metrics import samples
 from e2b_local.registry import DEFAULT_TIMEOUT_S, Registry
 from e2b_local.sandbox import Lifecycle, Request, Sandbox, State
 from e2b_local.template import NAMES
 from e2b_local.views import connected, detail, listed, snapshotted
 
+MOST_BYTES = 1024 * 1024
+"""Of a body; no sandbox needs more metadata, variables and rules than that."""
 _MAX_FORKS = 100
 _METHODS = ["DELETE", "GET", "PATCH", "POST", "PUT"]
 _REFUSED = ("iam", "mcp", "volumeMounts")
 _LEAST_REFRESH_S = 15
-_CREATION = fields(
+_CREATION = properties(
     {
         "templateID": text,
         "metadata": pairs,
         "envVars": variables,
         "autoPause": flag,
         "autoPauseMemory": flag,
-        "autoResume": fields({"enabled": flag}),
+        "autoResume": properties({"enabled": flag}),
+        "secure": flag,
+        "allow_internet_access": flag,
     }
 )
-_INGRESS = fields({"allowPublicTraffic": flag, "maskRequestHost": text})
+_INGRESS = properties({"allowPublicTraffic": flag, "maskRequestHost": text})
+_ACCESS = properties(dict.fromkeys(ACCESS, flag))
+_PAUSE = properties({"memory": flag, "requireHealthyGuest": flag})
+_SNAPSHOT = properties({"name": text, "memory": flag})
 _HOST = re.compile("[!-~]*")
 
 Handler = Callable[[HttpRequest], Awaitable[Response]]
@@ -131,13 +139,15 @@ class ControlPlane:
         body = await _body(request)
         sandbox = self._registry.find(request.path_params["id"])
         if sandbox.state is State.RUNNING:
-            duration_s = fields({"duration": number(self._config.max_timeout_s)})("", body).get("duration", 0)
+            duration_s = properties({"duration": number(self._config.max_timeout_s)})("", body).get(
+                "duration", 0
+            )
             self._registry.extend(sandbox, max(_LEAST_REFRESH_S, duration_s))
         return Response(status_code=204)
 
     async def _timeout(self, request: HttpRequest) -> Response:
         body = await _body(request)
-        if body.get("timeout") is None:
+        if "timeout" not in body:
             raise ApiError(400, "timeout is required")
         await self._registry.set_timeout(request.path_params["id"], _timeout(body, DEFAULT_TIMEOUT_S))
         return Response(status_code=204)
@@ -164,7 +174,8 @@ class ControlPlane:
     async def _network(self, request: HttpRequest) -> Response:
         body = await _body(request)
         # An update replaces what was set before: without a word about it there is no access.
-        given = body.get("allow_internet_access", body.get("allowInternetAccess"))
+        accesses = _ACCESS("", body)
+        given = accesses.get("allow_internet_access", accesses.get("allowInternetAccess"))
         told = {key: body[key] for key in EGRESS if key in body}
         await self._registry.set_internet(request.path_params["id"], understood(body, given), told)
         return Response(status_code=204)
@@ -179,7 +190,7 @@ class ControlPlane:
         return JSONResponse([_forked(item, self._domain) for item in items], 201)
 
     async def _snapshot(self, request: HttpRequest) -> Response:
-        name = fields({"name": text})("", await _body(request)).get("name")
+        name = _SNAPSHOT("", await _body(request)).get("name")
         snapshot = await self._registry.snapshot(request.path_params["id"], name or None)
         return JSONResponse(snapshotted(snapshot), 201)
 
@@ -214,7 +225,7 @@ async def _not_here(request: HttpRequest) -> Response:
 
 
 async def _body(request: HttpRequest) -> dict[str, Any]:
-    return parsed(await request.body() or b"{}")
+    return parsed(await whole_body(request, MOST_BYTES) or b"{}")
 
 
 def _moment(request: HttpRequest, name: str) -> int | None:
@@ -232,31 +243,31 @@ def _next(token: str | None) -> dict[str, str]:
 
 
 def _timeout(body: dict[str, Any], default: int) -> int:
-    timeout_s = body.get("timeout")
-    if timeout_s is None:
-        return default
+    timeout_s = body.get("timeout", default)
     if not isinstance(timeout_s, int) or isinstance(timeout_s, bool):
         raise ApiError(400, "timeout is not a whole number")
     return timeout_s
 
 
 def _memory(body: dict[str, Any]) -> bool:
-    return bool(fields({"memory": flag})("", body).get("memory", True))
+    return bool(_PAUSE("", body).get("memory", True))
 
 
 def _creation(body: dict[str, Any]) -> Request:
     given = _CREATION("", body)
+    if "templateID" not in given:
+        raise ApiError(400, "templateID is required")
     if unknown := [name for name in _REFUSED if body.get(name)]:
         # To ignore them would start something else than what was asked for.
         raise ApiError(400, f"e2b-local has no {', '.join(unknown)}")
-    network = {} if body.get("network") is None else body["network"]
+    network = body.get("network", {})
     ingress = _INGRESS("network", network)
     if not _HOST.fullmatch(ingress.get("maskRequestHost", "")):
         raise ApiError(400, "network.maskRequestHost is no host that a header can hold")
     access = body.get("allow_internet_access")
     egress = understood(network, access)
     return Request(
-        template=given.get("templateID", ""),
+        template=given["templateID"],
         timeout_s=_timeout(body, DEFAULT_TIMEOUT_S),
         metadata=given.get("metadata", {}),
         envs=given.get("envVars", {}),

@@ -91,7 +91,7 @@ def understood(body: Mapping[str, Any], given: Any) -> Egress | None:
 
 def _parted(key: str, body: Mapping[str, Any]) -> tuple[tuple[str, ...], list[str]]:
     """Return the IPv4 networks of a list of rules, and what is none."""
-    value = body.get(key) or []
+    value = [] if body.get(key) is None else body[key]
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value) or len(value) > _MOST:
         raise ApiError(400, f"{key} must be a list of at most {_MOST} strings")
     networks, others = set(), []

@@ -23,6 +23,7 @@ from e2b_local.proxy import forward
 from e2b_local.registry import Registry
 from e2b_local.sandbox import Sandbox, State
 from e2b_local.signatures import signed_for
+from e2b_local.web_pages import check_host, check_origin
 
 _SLASHES = re.compile(r"/{2,}")
 
@@ -30,7 +31,9 @@ _SLASHES = re.compile(r"/{2,}")
 class Gateway:
     """The ASGI application."""
 
-    def __init__(self, registry: Registry, control: ControlPlane) -> None:
+    def __init__(self, registry: Registry, control: ControlPlane, domain: str) -> None:
+        """Take the domain below which names of sandboxes lead here, beside `localhost`."""
+        self._domain = domain
         self._registry = registry
         self._control = control
         self._faults = Faults(self._serve)
@@ -53,6 +56,7 @@ class Gateway:
         try:
             address = sandbox_address(request.headers)
             if address is not None:
+                check_host(request.headers, self._domain)
                 app = await self._traffic(request, *address)
             elif scope["path"] == "/files" and "signature" in request.query_params:
                 app = await self._signed(request)
@@ -71,6 +75,8 @@ class Gateway:
             await app(scope, receive, send)
 
     async def _traffic(self, request: Request, sandbox_id: str, port: int) -> Response:
+        if port in (envd.PORT, interpreter.PORT):
+            check_origin(request.headers, sandbox_id)
         sandbox = self._registry.get(sandbox_id)
         if sandbox is None:
             return not_found_traffic(sandbox_id)

@@ -71,6 +71,18 @@ class Internet:
             raise
         self._egress = egress
 
+    async def shut(self) -> None:
+        """Take the way out away, and break what is connected by it; does nothing where none is open.
+
+        Raises:
+            ApiError: 500, connections could not be broken; they get no further all the same.
+            BoxGoneError: the box has ended.
+        """
+        if self._process is not None:
+            await self.close()
+            await self._lay(Egress())
+            await self.close()
+
     async def end(self) -> None:
         """Close it for good, when the box has ended."""
         network, self._network = self._network, -1

@@ -12,7 +12,7 @@ from e2b_local import connect
 from e2b_local.agent_client import BoxGoneError, outcome
 from e2b_local.errors import not_found_traffic
 from e2b_local.inbox.wire import Channel, Message, OpError
-from e2b_local.messages import MESSAGES
+from e2b_local.interpreter_requests import BodyError, ContextRequest, ExecuteRequest, read_body
 from e2b_local.sandbox import Interruption, Sandbox
 from e2b_local.streams import StreamReply
 
@@ -32,18 +32,23 @@ async def handle(sandbox: Sandbox, request: Request) -> Response:
             case ("GET", "health"):
                 return JSONResponse("OK")
             case ("POST", "execute"):
-                return await _execute(sandbox, await connect.unary_message(request, MESSAGES["execute"]))
+                cell = await read_body(request, ExecuteRequest)
+                return await _execute(sandbox, cell.model_dump(exclude_none=True))
             case ("GET", "contexts"):
                 return JSONResponse((await agent.call("contexts"))["contexts"])
             case ("POST", "contexts"):
-                arguments = await connect.unary_message(request, MESSAGES["context_create"])
-                return JSONResponse(await agent.call("context_create", **arguments))
+                wanted = await read_body(request, ContextRequest)
+                return JSONResponse(
+                    await agent.call("context_create", **wanted.model_dump(exclude_none=True))
+                )
             case ("DELETE", "contexts", identifier):
                 await agent.call("context_delete", context_id=identifier)
                 return JSONResponse(None)
             case ("POST", "contexts", identifier, "restart"):
                 await agent.call("context_restart", context_id=identifier)
                 return JSONResponse(None)
+    except BodyError as exc:
+        return exc.response()
     except OpError as exc:
         return PlainTextResponse(exc.message, connect.http_status(exc.code))
     except BoxGoneError:

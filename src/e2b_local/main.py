@@ -43,6 +43,12 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument(
         "--port", type=int, default=0, help="port to listen on; 0, the default, takes a free one"
     )
+    serve.add_argument(
+        "--domain",
+        type=_domain,
+        default="localhost",
+        help="domain whose names PORT-ID.DOMAIN lead to this server (default localhost)",
+    )
     serve.add_argument("--api-key", help="key that clients must send (default: a random one at each start)")
     serve.add_argument(
         "--no-isolation",
@@ -100,6 +106,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _domain(text: str) -> str:
+    if not re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)*", text.lower()):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no name of a domain: give it without port and wildcard"
+        )
+    return text.lower()
+
+
 def _variable(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign or not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
@@ -144,6 +158,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         ),
         max_running=arguments.max_running,
         variables=dict(arguments.env),
+        domain=arguments.domain,
     )
     try:
         asyncio.run(serve(config))

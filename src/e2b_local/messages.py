@@ -51,13 +51,6 @@ def text(name: str, value: Any) -> str:
     return value
 
 
-def source(name: str, value: Any) -> str:
-    """Take any text at all."""
-    if not isinstance(value, str):
-        raise MessageError(f"{name} must be a text")
-    return value
-
-
 def flag(name: str, value: Any) -> bool:
     """Take true or false."""
     if not isinstance(value, bool):
@@ -122,6 +115,21 @@ def fields(known: Mapping[str, Kind], **defaults: str) -> Kind:
     return take
 
 
+def properties(known: Mapping[str, Kind]) -> Kind:
+    """Return a kind that takes an object with these fields, of which none may be null, as E2B's API does."""
+    take_known = fields(known)
+
+    def take(name: str, value: Any) -> Message:
+        if isinstance(value, dict) and (
+            nulls := [key for key in known if key in value and value[key] is None]
+        ):
+            where = f"{name}.{nulls[0]}" if name else nulls[0]
+            raise MessageError(f"{where} must not be null: leave it out")
+        return dict(take_known(name, value))
+
+    return take
+
+
 def _signal(name: str, value: Any) -> str | int:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise MessageError(f"{name} must be a signal")
@@ -166,12 +174,10 @@ _FIELDS: Mapping[str, Mapping[str, Kind]] = {
         "start": fields({"process": _SELECTOR}),
         "data": fields({"input": _INPUT}),
     },
-    "execute": {"code": source, "context_id": text, "language": text, "env_vars": variables},
-    "context_create": {"language": text, "cwd": text},
 }
 _PATHS = {"path", "source", "destination"}
 MESSAGES = {
     operation: fields(known, **dict.fromkeys(known.keys() & _PATHS, ""))
     for operation, known in _FIELDS.items()
 }
-"""The message of each operation of the daemon and of the code interpreter."""
+"""The message of each operation of the daemon."""

@@ -16,6 +16,7 @@ from e2b_local.box import INBOX, Box, BoxStartError, await_ready
 from e2b_local.egress import Egress
 from e2b_local.errors import ApiError
 from e2b_local.inbox.family import descendants
+from e2b_local.pytest_plugins import not_offered
 from e2b_local.state import note_process
 from e2b_local.template import Template
 
@@ -82,6 +83,8 @@ class PlainLauncher:
         self._template = template
         self._state_dir = state_dir
         self._numbers = itertools.count(1)
+        names = [name for plugins in not_offered() for name in plugins.names]
+        self._without_plugins = " ".join(f"-p no:{name}" for name in names)
 
     async def launch(self) -> Box:
         """Start a box and wait for its agent."""
@@ -104,8 +107,13 @@ class PlainLauncher:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 pass_fds=(listener.fileno(),),
-                env=self._template.environment(str(home))
-                | {"TMPDIR": str(tmp), "MPLCONFIGDIR": str(self._template.font_cache)},
+                env={
+                    "TMPDIR": str(tmp),
+                    "MPLCONFIGDIR": str(self._template.font_cache),
+                    # With isolation they are not there; here pytest can only be told.
+                    "PYTEST_ADDOPTS": self._without_plugins,
+                    **self._template.environment(str(home)),
+                },
                 cwd=home,
                 start_new_session=True,
             )

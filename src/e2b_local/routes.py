@@ -8,6 +8,7 @@ box has the right to change either.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import ipaddress
 import json
@@ -21,6 +22,7 @@ from pyroute2 import IPRoute
 
 from e2b_local import netfilter
 from e2b_local.netfilter import by_protocol, goes_to, leaves_by, to_port
+from e2b_local.open_connections import break_all
 
 NAME_PORTS = (80, 443)
 """Where the name of a host can be read off what is sent."""
@@ -40,6 +42,9 @@ def main() -> None:
         _enter(namespace)
     _filter(rules, inward)
     _route(rules)
+    # A kernel that cannot: the connections get no further all the same, and wait.
+    with contextlib.suppress(OSError):
+        break_all()
     listening = [_listen(port) for port in NAME_PORTS] if rules["names"] else []
     with socket.socket(fileno=channel) as connection:
         socket.send_fds(connection, [b"ready"], [each.fileno() for each in listening])

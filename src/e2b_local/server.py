@@ -65,10 +65,10 @@ async def serve(config: Config) -> None:
     shown = f"[{host}]" if ":" in host else host
     pool = Pool(launcher, config.pool_size, template.warm)
     registry = Registry(config, pool)
-    control = ControlPlane(config, registry, f"localhost:{port}")
+    control = ControlPlane(config, registry, f"{config.domain}:{port}")
     server = _Uvicorn(
         uvicorn.Config(
-            Gateway(registry, control),
+            Gateway(registry, control, config.domain),
             lifespan="off",
             # There are none: a request for one is answered as the plain request that it also is.
             ws="none",

@@ -116,9 +116,6 @@ class Template:
             "LANG": "C.UTF-8",
             "E2B_SANDBOX": "true",
             "PYTHONUNBUFFERED": "1",
-            # This Python is the host's, and langsmith (which comes with langchain) brings a pytest plugin
-            # that takes 2 s to import at each start of pytest. E2B's own template has no such thing.
-            "PYTEST_ADDOPTS": "-p no:langsmith_plugin",
             **self.variables,
         }
 

@@ -10,19 +10,17 @@ import zlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
-from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from e2b_local.agent_client import BoxGoneError, final, outcome
+from e2b_local.forms import Form, FormError
 from e2b_local.inbox.wire import CHUNK_BYTES, Channel, OpError
 from e2b_local.messages import MessageError, text
 from e2b_local.sandbox import Sandbox
 
 _METADATA_HEADER = "x-metadata-"
 _GZIP_WBITS = 31
-_MAX_FILES = 10_000
 
 
 async def download(sandbox: Sandbox, request: Request) -> Response:
@@ -69,21 +67,31 @@ async def upload(sandbox: Sandbox, request: Request) -> Response:
         if request.headers.get("content-encoding") == "gzip":
             data = _expanded(data)
         return JSONResponse([await _write(sandbox, request.query_params.get("path", ""), data, metadata)])
-    written: list[dict[str, Any]] = []
     try:
-        form = await request.form(max_files=_MAX_FILES)
-    except (MultiPartException, ValueError) as exc:
+        written = await _write_parts(sandbox, request, metadata)
+    except FormError as exc:
         raise OpError("invalid_argument", f"the form cannot be read: {exc}") from exc
-    async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(form.close)
-        parts = [part for _, part in form.multi_items() if isinstance(part, UploadFile)]
-        for part in parts:
-            # Of several files each part's own name is its path; of one, the query may name it.
-            path = request.query_params.get("path") if len(parts) == 1 else None
-            written.append(await _write(sandbox, path or part.filename or "", _read(part), metadata))
     if not written:
-        raise OpError("invalid_argument", "no file in the request")
+        raise OpError("invalid_argument", "no file in the request: a part named 'file' is one")
     return JSONResponse(written)
+
+
+async def _write_parts(sandbox: Sandbox, request: Request, metadata: dict[str, str]) -> list[dict[str, Any]]:
+    """Write each part of a form that is a file: one named `file`, as E2B has it, or with a name of a file."""
+    written: list[dict[str, Any]] = []
+    named = request.query_params.get("path")
+    form = Form(request.headers.get("content-type", ""), request.stream())
+    async for part, data in form.parts():
+        if part.name != "file" and not part.filename:
+            continue  # another field of a page's form
+        if named and written:
+            raise OpError(
+                "invalid_argument",
+                f"you cannot upload multiple files to the same path '{named}' in one upload request, "
+                "only the first specified file was uploaded",
+            )
+        written.append(await _write(sandbox, named or part.filename, data, metadata))
+    return written
 
 
 async def _write(
@@ -118,11 +126,6 @@ async def _send(channel: Channel, data: AsyncIterator[bytes]) -> None:
         for start in range(0, len(piece), CHUNK_BYTES):
             await channel.send_data(piece[start : start + CHUNK_BYTES])
     await channel.send({"end": True})
-
-
-async def _read(part: UploadFile) -> AsyncGenerator[bytes, None]:
-    while piece := await part.read(CHUNK_BYTES):
-        yield piece
 
 
 async def _pieces(stack: contextlib.AsyncExitStack, channel: Channel) -> AsyncGenerator[bytes, None]:

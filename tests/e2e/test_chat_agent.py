@@ -30,6 +30,25 @@ async def test_agent_answers_by_running_code(client: LangGraphClient, sandboxes:
     assert await alive(sandboxes, thread=thread["thread_id"]) == []
 
 
+async def test_events_are_streamed_whatever_recursion_limit_a_client_sends(client: LangGraphClient) -> None:
+    """Too small a one does not end the run: what bounds it is the deployment's to say."""
+    thread = await client.threads.create()
+    kinds = [
+        part.data["event"]
+        async for part in client.runs.stream(
+            thread["thread_id"],
+            "agent",
+            input=human("What is 17 * 23?"),
+            stream_mode="events",
+            config={"recursion_limit": 3},
+        )
+        if part.event == "events"
+    ]
+    assert "on_tool_end" in kinds
+    state = await client.threads.get_state(thread["thread_id"])
+    assert state["values"]["messages"][-1]["content"] == "17 * 23 = 391"
+
+
 async def test_agent_ignores_a_sandbox_id_in_run_input(client: LangGraphClient, sandboxes: E2BLocal) -> None:
     """An id in run input is stripped: it is neither used nor announced as lost."""
     thread = await client.threads.create()

@@ -32,6 +32,12 @@ class HostileFolder:
             "dotenv",
             "langgraph_cli",
             "json",
+            "click",
+            "conftest",
+            "encodings",
+            "pytest",
+            "rich",
+            "startup",
         ):
             (self.folder / f"{name}.py").write_text(python)
         for name in (
@@ -48,6 +54,10 @@ class HostileFolder:
             (self.folder / name).write_text(shell)
             (self.folder / name).chmod(0o755)
         graphs = {"agent": "./evil.py:graph", "plan_execute": "./evil.py:graph"}
+        (self.folder / "pyproject.toml").write_text(
+            '[project]\nname = "evil"\nversion = "1"\n[build-system]\nrequires = []\n'
+            'build-backend = "evil"\nbackend-path = ["."]\n[tool.pytest.ini_options]\naddopts = "-p evil"\n'
+        )
         config = {"dependencies": ["."], "graphs": graphs, "http": {"app": "./evil.py:app"}, "env": ".env"}
         (self.folder / "langgraph.json").write_text(json.dumps(config))
         (self.folder / ".env").write_text(
@@ -59,6 +69,7 @@ class HostileFolder:
             "PATH": f".{os.pathsep}{os.environ['PATH']}",
             "HOME": str(folder),
             "TMPDIR": str(folder),
+            "PYTHONSTARTUP": "startup.py",
             "SECRET_KEY": "of-the-user",
         }
 

@@ -66,9 +66,14 @@ def _run(folder: pathlib.Path, tests: list[str], variables: dict[str, str], more
         **os.environ,
         **variables,
         "PYTHONPATH": str(_HERE),
-        "SUITE_MISSING_KERNELS": " ".join(filter(_missing, ("javascript", "r", "java"))),
+        "SUITE_MISSING_KERNELS": " ".join(missing_kernels()),
     }
     return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
+
+
+def missing_kernels() -> list[str]:
+    """Return the languages of the suites that the template has no kernel for."""
+    return [language for language in ("javascript", "r", "java") if _missing(language)]
 
 
 def _missing(language: str) -> bool:

@@ -13,15 +13,16 @@ _LIST = pathlib.Path(__file__).parent / "deselected.txt"
 _LANGUAGE = re.compile(r"\[(\w+)\]")
 
 
-def patterns(missing: set[str]) -> dict[str, str]:
+def patterns(missing: set[str], listing: pathlib.Path = _LIST) -> dict[str, str]:
     """Return the patterns of node ids with the reason of each.
 
     Args:
         missing: languages without a kernel; reasons that begin with another one in brackets do not count.
+        listing: the file that names them.
     """
     found: dict[str, str] = {}
     reason = ""
-    for line in _LIST.read_text().splitlines():
+    for line in listing.read_text().splitlines():
         if line.startswith("#"):
             reason = line.lstrip("# ")
         elif line.strip():

@@ -1,9 +1,11 @@
 """Runs of `plan_execute` for tests: graph, tools and sandbox are real, the model's mind is played."""
 
+import io
 import itertools
 import re
 import shlex
 import subprocess
+import tarfile
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -156,13 +158,35 @@ class Repair:
 
 
 def git_applied(project: dict[str, str], diff: str, folder: Path) -> dict[str, str]:
-    """Return the files that `git apply` makes of the original."""
-    for path, text in project.items():
+    """Return the files that `git apply` makes of the original; bytes that are no UTF-8 as surrogates."""
+    before = {path: text.encode() for path, text in project.items()}
+    after = git_applied_bytes(before, diff, folder)
+    return {path: data.decode("utf-8", "surrogateescape") for path, data in after.items()}
+
+
+def git_applied_bytes(project: dict[str, bytes], diff: str, folder: Path) -> dict[str, bytes]:
+    """Return the files that `git apply` makes of the original, whatever they hold."""
+    for path, data in project.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(text.encode())
+        (folder / path).write_bytes(data)
     subprocess.run(["git", "apply", "-"], cwd=folder, input=diff.encode(), check=True)
     files = [path for path in folder.rglob("*") if path.is_file()]
-    return {str(path.relative_to(folder)): path.read_bytes().decode() for path in files}
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def packed(files: dict[str, bytes], links: dict[str, str] | None = None) -> bytes:
+    """Return a tar of files, whatever bytes their names are made of, and links."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w:gz", format=tarfile.GNU_FORMAT) as archive:
+        for path, data in files.items():
+            entry = tarfile.TarInfo(path)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+        for path, target in (links or {}).items():
+            entry = tarfile.TarInfo(path)
+            entry.type, entry.linkname = tarfile.SYMTYPE, target
+            archive.addfile(entry)
+    return made.getvalue()
 
 
 def quoted(text: str) -> str:

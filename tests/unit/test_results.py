@@ -171,7 +171,7 @@ def test_left_out_is_what_is_missing_of_the_whole() -> None:
 )
 def test_file_text_says_what_is_shown_of_a_file(answer: dict[str, object], heading: str) -> None:
     """A file shown in part is never taken for the whole, and the next page is named."""
-    text = file_text('a "b".py', {"kind": "text", "size": 550, **answer}, 1000)
+    text = file_text('a "b".py', {"kind": "text", "size": 550, "encoding": "", **answer}, 1000)
     assert text.startswith(f'<file path="a \\"b\\".py" {heading}>\n')
 
 

@@ -81,7 +81,7 @@ def test_a_run_names_hosts_among_those_of_the_deployment() -> None:
     assert policy.varied(Context(internet=["a.example"])).internet == ["a.example"]
     with pytest.raises(InputError, match="more than this deployment allows"):
         policy.varied(Context(internet=["b.example"]))
-    with pytest.raises(ValueError, match=r"'http://a\.example' is no host"):
+    with pytest.raises(InputError, match=r"context: internet: .*'http://a\.example' is no host"):
         Context(internet=["http://a.example"])
 
 

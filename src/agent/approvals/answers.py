@@ -8,6 +8,7 @@ carries, and of all that a question was given only these count.
 
 import contextlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -39,10 +40,18 @@ class AnswerWatch(GraphCallbackHandler):
 
     It knows a run by the ids that LangChain gives the run's chains: a process of one's own gives runs no ids,
     and a run that a server begins again has another.
+
+    Args:
+        check: called with what a run is begun with; what it raises ends the run before anything is kept.
     """
 
-    def __init__(self) -> None:
+    raise_error = True
+    # Before the other handlers: they are not told of a run that does not begin.
+    run_inline = True
+
+    def __init__(self, check: Callable[[Any], None] | None = None) -> None:
         super().__init__()
+        self._check = check
         self._runs: dict[UUID, _Run] = {}
 
     async def on_chain_start(
@@ -54,8 +63,14 @@ class AnswerWatch(GraphCallbackHandler):
         parent_run_id: UUID | None = None,
         **_: Any,
     ) -> None:
-        """Note, of a run's root, the answers it was begun with; its chains are known by it."""
+        """Note, of a run's root, the answers it was begun with; its chains are known by it.
+
+        Raises:
+            InputError: the check refuses it.
+        """
         if parent_run_id is None:
+            if self._check:
+                self._check(inputs)
             run = _Run(_resume_values(inputs), run_id)
         elif (known := self._runs.get(parent_run_id)) is None:
             return

@@ -30,6 +30,7 @@ from agent.approvals.answers import answer_to
 from agent.approvals.decisions import DECISIONS, Asked, Decision, answer_model, answered_by, digest
 from agent.approvals.inbox import for_inboxes
 from agent.approvals.seals import Seals
+from agent.budget import clock_started, turn_begun
 from agent.errors import InputError, problems
 from agent.sandbox.owners import owner_of
 
@@ -110,11 +111,11 @@ class ApprovalsMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         return set(names)
 
     async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any]:
-        """Fix which tools ask in this run."""
+        """Fix which tools ask in this run, and begin the turn's budget; a resumed run passes by."""
         more = self._known(getattr(runtime.context, "ask_first", None) or ())
         asking, owner = sorted(self._ask_first | more), owner_of(runtime)
         seal = await self._seals.seal(_ASK_FIRST, owner.thread, [owner.run, asking])
-        return {"ask_first": asking, "ask_first_seal": f"{owner.run} {seal}"}
+        return {"ask_first": asking, "ask_first_seal": f"{owner.run} {seal}", **turn_begun(state)}
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Any) -> ModelCallResult[Any]:
         """Call the model, and seal the calls it makes if a human is to be asked about one."""
@@ -155,7 +156,7 @@ class ApprovalsMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
             seal = await self._seals.seal(_CALL, *_facts(one.call["id"], action, runtime))
             approved[one.call["id"]] = {"type": decision["type"], **answered_by(runtime), "seal": seal}
         # The message keeps the model's own calls; an edited one is put in its place when it runs.
-        return {"messages": answers, _EDITED: edited, _APPROVED: approved}
+        return {"messages": answers, _EDITED: edited, _APPROVED: approved, **clock_started()}
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Any) -> ToolMessage | Command[Any]:
         """Run the call, as it was edited; one that asks first only if a human approved exactly this one."""

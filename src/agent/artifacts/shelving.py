@@ -18,6 +18,7 @@ from typing import Any
 
 from agent.artifacts.media import MEDIA, medium
 from agent.artifacts.shelf import Shelf, ShelfFullError
+from agent.errors import logged
 
 logger = logging.getLogger(__name__)
 
@@ -73,8 +74,8 @@ class Shelving:
         except ShelfFullError as exc:
             return {"size_bytes": len(data), "missing": str(exc)}
         # A chart that cannot be stored must not turn the code's result into a failure: it did run.
-        except Exception:
-            logger.exception("an artifact could not be stored")
+        except Exception as exc:
+            logger.error("an artifact could not be stored\n%s", logged(exc))
             return {"size_bytes": len(data), "missing": "the store failed"}
 
 

@@ -65,7 +65,7 @@ class ChatView:
                 self._token(event)
             case ToolEvent():
                 self._tool(event)
-            case SandboxNotice(event="replaced"):
+            case SandboxNotice(event="replaced" | "waiting"):
                 self._line(f"  sandbox: {event.message}", "yellow")
             case Finished():
                 self._finish(event)

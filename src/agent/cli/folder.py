@@ -64,11 +64,14 @@ def refused_name(name: str) -> str:
     return "is in git's own folder" if any(map(_is_gits, parts)) else ""
 
 
-def unsendable_name(name: str) -> str:
-    """Return why a name cannot be written on a line of UTF-8 text; empty when it can."""
-    if any("\ud800" <= mark <= "\udfff" for mark in name):  # bytes that the system could only hand over so
-        return "its name is not UTF-8"
-    return "its name has control characters" if _CONTROLS.search(name) else ""
+def has_controls(name: str) -> bool:
+    """Whether a name has characters that end or bend a line."""
+    return bool(_CONTROLS.search(name))
+
+
+def not_utf8(name: str) -> bool:
+    """Whether a name has bytes that the system could only hand over as surrogates."""
+    return any("\ud800" <= mark <= "\udfff" for mark in name)
 
 
 def _is_gits(part: str) -> bool:
@@ -163,6 +166,15 @@ class Folder:
         """
         parent, _, last = name.rpartition("/")
         return read_regular(last, limit, dir_fd=self._parent(parent))
+
+    def target(self, name: str) -> str:
+        """Return where a link points.
+
+        Raises:
+            OSError: it is none, or lies behind another one.
+        """
+        parent, _, last = name.rpartition("/")
+        return os.readlink(last, dir_fd=self._parent(parent))
 
     def _parent(self, name: str) -> int:
         # Names come sorted: most follow one of the same folder.

@@ -1,37 +1,46 @@
 """A folder as `plan_execute` takes it: a map of texts, or an archive."""
 
+import codecs
 import io
 import os
+import posixpath
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
-from agent.cli.folder import STAGE, Content, Folder, Kind, refused_name, unsendable_name
-from agent.cli.git import Git, GitError, find_git, in_repository
+from agent.cli.folder import Content, Folder, Kind, has_controls, not_utf8, refused_name
+from agent.cli.git import GitError
+from agent.cli.listing import listed
 
 MAX_BYTES = 1_000_000
 """What the graph accepts in its input, in bytes of UTF-8 text."""
 MAX_ARCHIVE_BYTES = 50_000_000
 """What a server takes as an archive."""
 _MAX_UNPACKED_BYTES = 300_000_000  # as the server has it
-_PEEKED = 8000
 
-_NEVER = frozenset(
-    {".git", ".venv", "venv", "node_modules", "__pycache__", ".mypy_cache", ".pytest_cache", STAGE}
-)
+MAX_FILES = 10_000
+"""What the graph accepts in its input, in files."""
+_MAX_ARCHIVED_FILES = 20_000  # as the server has it
+
+_OUT = "a link out of the folder"
 _REASONS: Mapping[Kind, str] = {
     "file": "",
-    "link": "a link",
+    "link": "",
     "behind a link": "behind a link",
-    "missing": "not a file",  # deleted but still in git's index
-    "not a file": "not a file",  # a submodule, a FIFO
+    "missing": "deleted, or not checked out",  # and still in git's index
+    "not a file": "not a file",  # a FIFO
 }
 
 
 class PackError(Exception):
     """The folder cannot be sent; nothing was."""
+
+
+class _TooLargeError(PackError):
+    """No archive can hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +68,12 @@ class Packed:
 def pack(folder: Path, *, archived: bool = False) -> Packed:
     """Read a folder's files: as texts, or as an archive when that is wanted or they are too large for it.
 
-    Git decides what counts, in a repository or not: .gitignore files and the user's own excludes are
-    honoured. Without git installed, hidden files and well-known folders are passed over instead. Links and
-    what lies behind them, names that are not UTF-8 or have control characters, and `.env` files (they hold
-    keys) are left out, and binary files where no archive is made. Nothing is read that is not in the folder,
-    and nothing that the folder names is run.
+    Git decides what counts, in a repository or not: what it tracks, and what .gitignore files and the user's
+    own excludes let through. `.env` files (they hold keys), links that lead out of the folder, what lies
+    behind links, and names with control characters are left out. Files that no text can hold (binary, in
+    another encoding, links, names that are not UTF-8, executables that are no scripts) need an archive; they
+    are left out only where the whole is too large for one. Nothing is read that is not in the folder, and
+    nothing that the folder names is run.
 
     Args:
         folder: the project.
@@ -87,82 +97,133 @@ def _pack(path: Path, archived: bool) -> Packed:
     if not path.is_dir():
         raise PackError(f"{path} is no folder.")
     with Folder(path) as folder:
-        names = _names(path)
-        left_out: dict[str, str] = {}
-        sizes: dict[str, int] = {}
+        names, left_out = _names(path)
+        found: dict[str, _Entry] = {}
         for name in names:
-            reason, size = _looked_at(folder, name)
-            if reason:
-                left_out[name] = reason
+            entry = _looked_at(folder, name)
+            if isinstance(entry, str):
+                left_out[name] = entry
             else:
-                sizes[name] = size
-        texts = None if archived else _texts(folder, list(sizes))
-        if texts is not None:
-            project, binary = texts
-            if not project:
-                raise PackError(f"{path} has no text files to send.")
-            return Packed(project, _shown(left_out | binary), names=tuple(project))
-        if not sizes:
-            raise PackError(f"{path} has no files to send.")
-        return Packed({}, _shown(left_out), _tar(folder, sizes), tuple(sizes))
+                found[name] = entry
+        if not found:
+            raise PackError(f"{path} has no files to send{_why_none(path, _shown(left_out))}.")
+        texts, others = ({}, {}) if archived else _texts(folder, found)
+        if not archived and not others:
+            return Packed(texts, _shown(left_out), names=tuple(texts))
+        try:
+            return Packed({}, _shown(left_out), _tar(folder, found), tuple(found))
+        except _TooLargeError:
+            if not texts:
+                raise
+        return Packed(texts, _shown(left_out | others), names=tuple(texts))
 
 
-def _looked_at(folder: Folder, name: str) -> tuple[str, int]:
-    """Return why a file is not sent in any form, and its size; the reason is empty when it is."""
-    if reason := unsendable_name(name):
-        return reason, 0
+def _why_none(path: Path, left_out: Mapping[str, str]) -> str:
+    if not left_out:
+        return ": git ignores all that is in it" if any(path.iterdir()) else ""
+    return f". Left out: {', '.join(f'{name} ({why})' for name, why in islice(left_out.items(), 3))}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A file or link to be sent."""
+
+    size: int
+    target: str | None = None
+    """Where it points, if it is a link."""
+
+
+def _looked_at(folder: Folder, name: str) -> _Entry | str:
+    """Return what a name is, or the reason why it is not sent in any form."""
+    if has_controls(name):
+        return "its name has control characters"
     last = PurePosixPath(name).name
     if last == ".env" or (last.startswith(".env.") and last != ".env.example"):
-        return "may hold keys", 0
+        return "may hold keys"
     try:
         kind, size = folder.kind(name)
+        if kind != "link":
+            return _REASONS[kind] or _Entry(size)
+        target = folder.target(name)
     except OSError as exc:
         _refuse_to_read(name, exc)
-    return _REASONS[kind], size
+    ends = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+    return _OUT if target.startswith("/") or (ends != "." and refused_name(ends)) else _Entry(0, target)
 
 
-def _texts(folder: Folder, names: list[str]) -> tuple[dict[str, str], dict[str, str]] | None:
-    """Return the files that are text, and the others with the reason; None when it is too much text."""
+def _texts(folder: Folder, found: Mapping[str, _Entry]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the files that a map of texts can hold, and the others with the reason.
+
+    No texts are returned where there are too many for the graph's input.
+    """
     texts: dict[str, str] = {}
     others: dict[str, str] = {}
     room = MAX_BYTES
-    for name in names:
-        data = _read(folder, name, room + 1).data
-        if b"\0" in data[:_PEEKED]:  # as git tells a binary file
-            others[name] = "binary"
+    for name, entry in found.items():
+        content = Content(b"") if entry.target is not None else _read(folder, name, room + 1)
+        whole = len(content.data) <= room
+        reason = "a link" if entry.target is not None else _no_text(name, content, whole=whole)
+        if reason:
+            others[name] = f"{reason}, and all is too large for an archive"
             continue
-        if len(data) > room:
-            return None
-        try:
-            text = data.decode("utf-8")
-        except UnicodeDecodeError:
-            others[name] = "not UTF-8 text"
-            continue
-        if "\0" in text:
-            others[name] = "binary"
-        else:
-            texts[name] = text
-            room -= len(data)
+        room -= len(content.data)
+        if room < 0 or len(texts) == MAX_FILES:
+            return {}, {name: "too much text"}
+        texts[name] = content.data.decode("utf-8")
     return texts, others
 
 
-def _tar(folder: Folder, sizes: Mapping[str, int]) -> bytes:
-    if sum(sizes.values()) > _MAX_UNPACKED_BYTES:
-        raise PackError(_too_large(folder, sizes))
+def _no_text(name: str, content: Content, *, whole: bool) -> str:
+    """Return why a file cannot be sent as text; empty when it can.
+
+    Args:
+        name: of the file.
+        content: what was read of it.
+        whole: that is all of it.
+    """
+    if not_utf8(name):
+        return "its name is not UTF-8"
+    if b"\0" in content.data:
+        return "binary"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(content.data, final=whole)
+    except UnicodeDecodeError:
+        return "not UTF-8 text"
+    # The graph makes scripts executable, and knows of no others.
+    return "executable" if content.executable and not content.data.startswith(b"#!") else ""
+
+
+def _tar(folder: Folder, found: Mapping[str, _Entry]) -> bytes:
+    if sum(entry.size for entry in found.values()) > _MAX_UNPACKED_BYTES or len(found) > _MAX_ARCHIVED_FILES:
+        raise _TooLargeError(_too_large(folder, found))
     room = _MAX_UNPACKED_BYTES
+    # What unpacks it takes a folder around all of it away: that must not be one of the project's.
+    tops = {name.partition("/")[0] for name in found}
+    around = "project/" if len(tops) == 1 and not tops <= found.keys() else ""
     file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w:gz", compresslevel=6) as archive:
-        for name in sizes:
+    with tarfile.open(
+        fileobj=file,
+        mode="w:gz",
+        compresslevel=6,
+        format=tarfile.GNU_FORMAT,
+        encoding="utf-8",
+        errors="surrogateescape",
+    ) as archive:
+        for name, entry in found.items():
+            info = tarfile.TarInfo(around + name)
+            if entry.target is not None:
+                info.type, info.linkname = tarfile.SYMTYPE, entry.target
+                archive.addfile(info)
+                continue
             content = _read(folder, name, room + 1)
             room -= len(content.data)
             if room < 0:  # it has grown since
-                raise PackError(_too_large(folder, sizes))
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content.data)
-            entry.mode = 0o755 if content.executable else 0o644
-            archive.addfile(entry, io.BytesIO(content.data))
+                raise _TooLargeError(_too_large(folder, found))
+            info.size = len(content.data)
+            info.mode = 0o755 if content.executable else 0o644
+            archive.addfile(info, io.BytesIO(content.data))
     if len(file.getvalue()) > MAX_ARCHIVE_BYTES:
-        raise PackError(_too_large(folder, sizes))
+        raise _TooLargeError(_too_large(folder, found))
     return file.getvalue()
 
 
@@ -182,72 +243,27 @@ def _shown(left_out: dict[str, str]) -> dict[str, str]:
     return {path.encode("utf-8", "backslashreplace").decode(): why for path, why in left_out.items()}
 
 
-def _too_large(folder: Folder, sizes: Mapping[str, int]) -> str:
-    largest = sorted(sizes, key=lambda name: sizes[name], reverse=True)[:3]
-    named = ", ".join(f"{name} ({sizes[name]:,} bytes)" for name in largest)
+def _too_large(folder: Folder, found: Mapping[str, _Entry]) -> str:
+    largest = sorted(found, key=lambda name: found[name].size, reverse=True)[:3]
+    named = ", ".join(f"{name} ({found[name].size:,} bytes)" for name in largest)
     return (
         f"{folder.path} is too large: at most {MAX_ARCHIVE_BYTES:,} bytes can be sent, "
-        f"{_MAX_UNPACKED_BYTES:,} before they are compressed. The largest files: {named}. Name a smaller "
-        "folder, or list files in .gitignore."
+        f"{_MAX_UNPACKED_BYTES:,} before they are compressed, in {_MAX_ARCHIVED_FILES:,} files; it has "
+        f"{len(found):,}. The largest: {named}. Name a smaller folder, or list files in .gitignore."
     )
 
 
-def _names(path: Path) -> list[str]:
-    """Return the names of the files that count, sorted.
+def _names(path: Path) -> tuple[list[str], dict[str, str]]:
+    """Return the names of the files that count, sorted, and what is passed over with the reason.
 
     Raises:
         PackError: one leads out of the folder, or into git's own.
     """
-    listed = sorted(
-        {name.removesuffix("/") for name in (_walk(path) if find_git() is None else _listed(path))}
-    )
-    for name in listed:
+    names, passed_over = listed(path)
+    for name in sorted(names):
         if why := refused_name(name):
             raise PackError(
                 f"Nothing was sent: git's index lists {name!r}, which {why}. Git itself writes no such name: "
                 f"find out where {path} comes from before you run git in it."
             )
-    return [name for name in listed if not _NEVER & set(PurePosixPath(name).parts)]
-
-
-def _listed(path: Path) -> list[str]:
-    with in_repository(path) as git:
-        answer = git.run("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", ".")
-        if answer.returncode != 0:
-            raise GitError(f"git cannot list the files of {path}: {answer.said}")
-        if answer.stderr:  # it passes over what it cannot read, with a warning
-            _refuse_unreadable(git)
-        return answer.names
-
-
-def _refuse_unreadable(git: Git) -> None:
-    """Raise the error of the first folder that cannot be read, unless git would not look into it anyway."""
-    errors: dict[str, OSError] = {}
-
-    def keep(error: OSError) -> None:
-        errors[os.path.relpath(error.filename, git.folder)] = error
-
-    for _, folders, _ in os.walk(git.folder, onerror=keep):
-        folders[:] = [name for name in folders if name not in _NEVER]
-    if not errors:
-        return
-    asked = b"".join(os.fsencode(name) + b"\0" for name in errors)
-    answer = git.run("check-ignore", "-z", "--stdin", stdin=asked)
-    ignored = answer.names if answer.returncode == 0 else []
-    for name, error in errors.items():
-        if name not in ignored:
-            raise error
-
-
-def _walk(path: Path) -> Iterator[str]:
-    """Yield the files of a folder, for want of git: without hidden ones and well-known folders."""
-
-    def refuse(error: OSError) -> NoReturn:
-        raise error
-
-    for at, folders, files in os.walk(path, onerror=refuse):
-        seen = [name for name in folders if not name.startswith(".") and name not in _NEVER]
-        folders[:] = [name for name in seen if not Path(at, name).is_symlink()]
-        for name in [*files, *(set(seen) - set(folders))]:
-            if not name.startswith("."):
-                yield Path(at, name).relative_to(path).as_posix()
+    return sorted(names), passed_over

@@ -12,8 +12,9 @@ import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from agent.cli.folder import STAGE, Content, Folder, read_regular, refused_name, unsendable_name
+from agent.cli.folder import STAGE, Content, Folder, has_controls, read_regular, refused_name
 from agent.cli.git import Answer, Git, GitError, in_repository, outside
+from agent.repair.ignoring import folders_of
 
 _NAMED = 5
 _MAX_BYTES = 300_000_000
@@ -59,7 +60,8 @@ def touched(diff: str) -> list[str]:
         raise PatchError("git finds no file in the changes; nothing was changed.")
     for name in names:
         ours = "is where changes are put together" if name.split("/")[0].casefold() == STAGE else ""
-        if why := refused_name(name) or unsendable_name(name) or ours:
+        controls = "its name has control characters" if has_controls(name) else ""
+        if why := refused_name(name) or controls or ours:
             raise PatchError(f"The changes were not applied: {name!r}: {why}.")
     return names
 
@@ -92,16 +94,19 @@ def apply(diff: str, folder: Path, *, force: bool = False, sent: Collection[str]
         diff: paths relative to `folder`.
         folder: where to apply it; in a repository or not, its root or not.
         force: also over uncommitted changes.
-        sent: the files that may be changed, beside new ones; default all.
+        sent: the files that may be changed, beside new ones; default all. Of others, what git ignores stays
+            as it is, see `kept_as_they_are`.
 
     Returns:
-        The files that were changed, added or deleted, relative to `folder`, sorted; never none.
+        The files that were changed, added or deleted, relative to `folder`, sorted.
 
     Raises:
         PatchError: git is missing, files to change have uncommitted changes or were not sent, or the diff
             does not fit.
     """
     names = touched(diff)
+    kept = {name for name in kept_as_they_are(folder, names) if sent is None or name not in sent}
+    names, all_names = [name for name in names if name not in kept], names
     if not force and (changed := uncommitted(folder, names)):
         raise PatchError(
             f"Not applied over uncommitted changes in {', '.join(changed)}: commit them, or give --force."
@@ -112,7 +117,8 @@ def apply(diff: str, folder: Path, *, force: bool = False, sent: Collection[str]
             before = _read(place, names)
             if sent is not None and (others := [name for name in names if before[name] and name not in sent]):
                 raise PatchError(f"Not applied: {', '.join(others)} would change, and was not sent.")
-            place.replace(_applied(diff, before), before)
+            after = _applied(diff, {name: before.get(name) for name in all_names})
+            place.replace({name: after[name] for name in names}, before)
     except OSError as exc:
         raise PatchError(f"Not applied: {exc.filename or folder} cannot be written: {exc.strerror}") from exc
     except GitError as exc:
@@ -200,7 +206,8 @@ def uncommitted(folder: Path, paths: Collection[str]) -> list[str]:
     No filter runs, such as git-lfs: a file of a filter's counts as changed where its size or times are not
     those that git noted when it wrote it.
 
-    A file that git was told to take for unchanged is compared, too, where it is there.
+    A file that git was told to take for unchanged is compared, too, where it is there. A submodule's are
+    compared with its own last commit.
 
     Args:
         folder: what the paths are relative to.
@@ -209,26 +216,83 @@ def uncommitted(folder: Path, paths: Collection[str]) -> list[str]:
     Raises:
         PatchError: git is missing, or cannot tell.
     """
-    options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all")
+    changed: list[str] = []
     try:
-        with in_repository(folder) as git:
-            if git.hidden_commits:
-                raise GitError(git.hidden_commits)
-            if git.common is None:
-                return []
-            _look_at_all(git)
-            # All of the folder is asked about: thousands of paths do not fit on a command line.
-            done = git.run("status", *options, "--", ".")
-            if done.returncode != 0:
-                raise GitError(f"{git.root}: {done.said}")
-            # Each entry begins with two letters and a blank, and is relative to the root.
-            changed = {name[3:].removeprefix(git.prefix) for name in done.names}
+        for root, names in _by_repository(folder, paths).items():
+            changed += [f"{root}{name}" for name in _changed(folder / root) & names]
     except (GitError, OSError) as exc:
         raise PatchError(
             f"Whether there are uncommitted changes in {folder} cannot be told ({exc}): nothing was changed. "
             "Commit them, and give --force."
         ) from exc
-    return sorted(changed & set(paths))
+    return sorted(changed)
+
+
+def _by_repository(folder: Path, paths: Collection[str]) -> dict[str, set[str]]:
+    """Return paths by the submodule they lie in, relative to it; most lie in none, which is empty.
+
+    A submodule's name ends with a slash.
+    """
+    roots = {
+        root for root in {root for path in paths for root in folders_of(path)} if _is_root(folder / root)
+    }
+    found: dict[str, set[str]] = {}
+    for path in paths:
+        root = next((f"{root}/" for root in reversed(folders_of(path)) if root in roots), "")
+        found.setdefault(root, set()).add(path.removeprefix(root))
+    return found
+
+
+def _is_root(folder: Path) -> bool:
+    return os.path.lexists(folder / ".git")
+
+
+def _changed(folder: Path) -> set[str]:
+    options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all")
+    with in_repository(folder) as git:
+        if git.hidden_commits:
+            raise GitError(git.hidden_commits)
+        if git.common is None:
+            return set()
+        _look_at_all(git)
+        # All of the folder is asked about: thousands of paths do not fit on a command line.
+        done = git.run("status", *options, "--", ".")
+        if done.returncode != 0:
+            raise GitError(f"{git.root}: {done.said}")
+        # Each entry begins with two letters and a blank, and is relative to the root.
+        return {name[3:].removeprefix(git.prefix) for name in done.names}
+
+
+def kept_as_they_are(folder: Path, names: Sequence[str]) -> list[str]:
+    """Return which of the files are there and are ignored by git: the user's own, and no part of the project.
+
+    The rules of folders above, and of the user, are known here alone: a repair may have made such files.
+
+    Raises:
+        PatchError: git is missing, or cannot tell.
+    """
+    try:
+        with Folder(folder) as place:
+            there = [name for name in names if place.kind(name)[0] == "file"]
+        return sorted(
+            f"{root}{name}"
+            for root, inner in _by_repository(folder, there).items()
+            for name in _ignored(folder / root, inner)
+        )
+    except (GitError, OSError) as exc:
+        raise PatchError(
+            f"Which files git ignores in {folder} cannot be told ({exc}): nothing was changed."
+        ) from exc
+
+
+def _ignored(folder: Path, names: Collection[str]) -> list[str]:
+    with in_repository(folder) as git:
+        # A name that begins with a colon would be git's magic.
+        asked = b"".join(os.fsencode(f"./{name}") + b"\0" for name in names)
+        done = git.run("check-ignore", "-z", "--stdin", stdin=asked)
+    if done.returncode not in {0, 1}:
+        raise GitError(done.said)
+    return [name.removeprefix("./") for name in done.names]
 
 
 def _look_at_all(git: Git) -> None:

@@ -4,6 +4,7 @@ That is the checkout that this package is imported from, or the folder that `--p
 folder is somebody's word: its langgraph.json names code that `serve` would run, its `.env` where keys go.
 """
 
+import io
 import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -14,6 +15,8 @@ from agent.cli.processes import LocalServerError
 if TYPE_CHECKING:
     from agent.settings import Settings
 
+MAX_BYTES = 1_000_000
+"""Of a langgraph.json, and of a `.env`."""
 _CONFIG = "langgraph.json"
 _chosen: Path | None = None
 
@@ -115,13 +118,30 @@ def dotenv(config: Path) -> dict[str, str]:
 
 
 def _variables(config: Path) -> dict[str, str]:
-    said = json.loads(config.read_text(encoding="utf-8"))
+    said = json.loads(_text(config))
     named = said.get("env") if isinstance(said, dict) else None
     if isinstance(named, Mapping):
         return {str(key): str(value) for key, value in named.items() if value}
     file = config.parent / str(named or ".env")
-    if not file.is_file():
+    if not file.exists() or file.is_dir():  # a virtual environment may be called so
         return {}
     from dotenv import dotenv_values
 
-    return {key: value for key, value in dotenv_values(file, interpolate=False).items() if value}
+    read = dotenv_values(stream=io.StringIO(_text(file)), interpolate=False)
+    return {key: value for key, value in read.items() if value}
+
+
+def _text(file: Path) -> str:
+    """Return a file's text; a pipe would be waited for, and a device read for ever.
+
+    Raises:
+        ValueError: it is no ordinary file, or a long one.
+        OSError: it cannot be read.
+    """
+    if not file.is_file():
+        raise ValueError(f"{file.name} is no ordinary file")
+    with file.open("rb") as opened:
+        data = opened.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"{file.name} has more than {MAX_BYTES} bytes")
+    return data.decode()

@@ -9,8 +9,9 @@ from agent.cli import exits
 from agent.cli.approval import Decide, asked, automatic, left_open, rejected
 from agent.cli.follow import Follower, Left, View, open_questions, say_it_waits
 from agent.cli.jsonl import JsonView
+from agent.cli.listing import NOT_TRACKED
 from agent.cli.pack import Packed, PackError, pack
-from agent.cli.patch import PatchError, apply, cautions, refuse_uncommitted, touched
+from agent.cli.patch import PatchError, apply, cautions, kept_as_they_are, refuse_uncommitted, touched
 from agent.cli.repair_view import RepairView, show_result
 from agent.cli.screen import Screen
 from agent.cli.session import Session
@@ -115,7 +116,8 @@ def _say_what_is_sent(screen: Screen, packed: Packed, *, verbose: bool) -> None:
     what = "bytes as an archive" if packed.archive else "bytes of text"
     screen.line(f"Sending {packed.count} file{'s' if packed.count != 1 else ''}, {packed.size:,} {what}.")
     if packed.left_out:
-        names = sorted(packed.left_out)
+        # What everybody leaves out comes last.
+        names = sorted(packed.left_out, key=lambda name: (packed.left_out[name] == NOT_TRACKED, name))
         shown = names if verbose else names[:3]
         more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
         listed = ", ".join(f"{one_line(name)} ({packed.left_out[name]})" for name in shown)
@@ -127,9 +129,16 @@ def _put_back(screen: Screen, diff: str, folder: Path, packed: Packed, options: 
         return exits.OK
     try:
         names = touched(diff)
+        kept = [name for name in kept_as_they_are(folder, names) if name not in packed.names]
     except PatchError as exc:
         screen.error(str(exc))
         return exits.FAILED
+    if kept:
+        listed = one_line(", ".join(kept), _LONGEST_LIST)
+        screen.line(f"Your own, since git ignores them here, and left as they are: {listed}.", "yellow")
+    names = [name for name in names if name not in kept]
+    if not names:
+        return exits.OK
     for caution in cautions(diff, names):
         screen.line(caution, "yellow")
     if not options.yes:

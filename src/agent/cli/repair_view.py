@@ -83,9 +83,10 @@ class RepairView:
             self._screen.indented(event.report.output.rstrip("\n"), "      ", "dim")
 
     def _sandbox(self, event: SandboxNotice) -> None:
-        loss = event.event == "replaced"
+        is_news = event.event in {"replaced", "waiting"}
         said = one_line(event.message or event.event)
-        self._screen.line(f"  sandbox {one_line(event.sandbox_id)}: {said}", "yellow" if loss else "dim")
+        which = f"sandbox {one_line(event.sandbox_id)}".rstrip()
+        self._screen.line(f"  {which}: {said}", "yellow" if is_news else "dim")
 
     def _token(self, event: Token) -> None:
         # Whole messages are for chat front ends: plan, reports and diff, which are shown better here.

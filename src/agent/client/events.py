@@ -124,7 +124,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class SandboxNotice:
-    """A sandbox was created, connected, replaced, paused or ended."""
+    """A sandbox was created, connected, replaced, paused or ended; `waiting`: its service is waited for."""
 
     event: str
     sandbox_id: str

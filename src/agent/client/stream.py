@@ -28,6 +28,10 @@ _EVENT_ID = re.compile(r"[\x21-\x7e]{1,200}")  # it is sent back in a header
 _ORDERED = re.compile(r"([0-9]{1,20})(?:-([0-9]{1,20})?)?")
 _GOING_ON = frozenset({"pending", "running"})
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.25, 4.0
+_MOST_JOINS = 20_000
+"""In a row without anything new: most of a day, at the longest delay."""
+_LASTS_S = 1.0
+"""From here on a stream that brought something new and closed is joined again at once."""
 
 Stream = AsyncIterator[StreamPart]
 T = TypeVar("T")
@@ -83,14 +87,16 @@ class RunStream:
         loop = asyncio.get_running_loop()
         deadline = None if deadline_s is None else loop.time() + deadline_s
         source = opened()
-        attempt, give_up = 0, loop.time() + self._reconnect_s
-        while True:
+        attempt, give_up, joined = 0, loop.time() + self._reconnect_s, loop.time()
+        # Joins in a row that brought nothing new: a server that says "running" for ever ends it too.
+        while attempt <= _MOST_JOINS:
             try:
                 # The limit is on each wait: around a `yield` it would cancel the caller's code.
                 async with asyncio.timeout_at(deadline):
                     part = await anext(source, None)
                     if part is None and not await self._goes_on():
                         return
+                    before = self.last_event_id
                     is_new = part is not None and self._is_new(part.id)
                 reason = "the stream closed before the run's end"
             except TimeoutError as exc:
@@ -106,11 +112,15 @@ class RunStream:
                     yield Reconnecting(reason, attempt)
                     await _pause(attempt, give_up)
                 attempt += 1
-                source = self.joined()
+                source, joined = self.joined(), loop.time()
                 continue
-            attempt, give_up = 0, loop.time() + self._reconnect_s
+            give_up = loop.time() + self._reconnect_s
+            # What is only played again is no progress, and neither is a stream that closes at each event.
+            if self.last_event_id != before:
+                attempt = 0 if loop.time() - joined > _LASTS_S else min(attempt, 1)
             if is_new:
                 yield part
+        raise self._lost(f"joined {_MOST_JOINS:,} times, it brought nothing new")
 
     async def asked(self, request: Callable[[], Awaitable[T]]) -> T:
         """Return the answer to a request that changes nothing, asking again while there is none.
@@ -178,9 +188,10 @@ class RunStream:
 
 async def _pause(attempt: int, give_up: float) -> None:
     """Wait longer at each attempt, by chance less, and never past the end."""
-    delay = min(_FIRST_DELAY_S * 2 ** (attempt - 1), _LONGEST_DELAY_S) * random.uniform(0.5, 1)
+    delay = min(_FIRST_DELAY_S * 2 ** min(attempt - 1, 10), _LONGEST_DELAY_S) * random.uniform(0.5, 1)
     left = give_up - asyncio.get_running_loop().time()
-    await asyncio.sleep(max(0.05, min(delay, left)))
+    # Past the end only a server that answers is asked on: not at once, again and again.
+    await asyncio.sleep(min(delay, left) if left > 0 else delay)
 
 
 def _order(event_id: str) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
 
-from agent.approvals import AnswerWatch, ApprovalsMiddleware
+from agent.approvals import ApprovalsMiddleware
 from agent.artifacts.images import ImagesMiddleware
 from agent.artifacts.middleware import ArtifactsMiddleware
 from agent.budget import budget
@@ -22,14 +22,13 @@ from agent.models import ModelMiddleware, placeholder_model
 from agent.prompt import PromptMiddleware
 from agent.redaction import RedactionMiddleware
 from agent.sandbox.middleware import SandboxMiddleware
-from agent.sandbox.watch import RunWatch
 from agent.settings import Settings
 from agent.summaries import summaries
+from agent.super_steps import InOneNode
 from agent.tools import Limits, background_tools, file_tools, python_tool, shell_tool
 from agent.tools.events import ToolEventsMiddleware
 from agent.tools.retries import LookingRetries
-from agent.wiring import deployment_seals, sandbox_manager
-from agent.writes import endure
+from agent.wiring import deployment_seals, guarded, sandbox_manager
 
 logger = logging.getLogger(__name__)
 
@@ -61,9 +60,7 @@ def code_agent(
         # From the outside in: a tool's result passes them from the last to the first.
         middleware=[
             _approvals(tools, settings),
-            *budget(settings),
-            summaries(settings),
-            ModelMiddleware(settings),
+            InOneNode([*budget(settings), summaries(settings), ModelMiddleware(settings)]),
             ModelRetryMiddleware(on_failure="error"),
             PromptMiddleware(settings, limits),
             ImagesMiddleware(settings.model_images),
@@ -80,7 +77,7 @@ def code_agent(
         store=store,
         name="agent",
     )
-    return agent.with_config(callbacks=[endure(agent), AnswerWatch(), RunWatch(manager)])
+    return guarded(agent, manager)
 
 
 def _approvals(tools: Sequence[BaseTool], settings: Settings) -> ApprovalsMiddleware:

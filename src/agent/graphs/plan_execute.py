@@ -6,7 +6,6 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from agent.approvals import AnswerWatch
 from agent.context import Context
 from agent.repair.consent import APPROVED, Consent
 from agent.repair.lasting import seconds_left
@@ -15,10 +14,8 @@ from agent.repair.planning import Planning
 from agent.repair.state import RepairInput, RepairState
 from agent.repair.working import Working
 from agent.sandbox.manager import SandboxManager
-from agent.sandbox.watch import RunWatch
 from agent.settings import Settings
-from agent.wiring import deployment_seals, sandbox_manager
-from agent.writes import endure
+from agent.wiring import deployment_seals, guarded, sandbox_manager
 
 MAX_VISITS = 300
 """All the tries, rejections and steps that limits allow, with room; the default of 25 ends a long plan."""
@@ -88,8 +85,7 @@ def repair_graph(
         .add_edge("summarize", END)
         .compile(name="plan_execute", checkpointer=checkpointer)
     )
-    callbacks = [endure(graph), AnswerWatch(), RunWatch(manager)]
-    return graph.with_config(recursion_limit=MAX_VISITS, callbacks=callbacks)
+    return guarded(graph, manager).with_config(recursion_limit=MAX_VISITS)
 
 
 _settings = Settings.from_env()

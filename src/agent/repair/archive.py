@@ -10,7 +10,7 @@ import lzma
 import posixpath
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from agent.errors import InputError
@@ -89,6 +89,19 @@ def members(
             measured.allow(entry.size)
             content = stream.read(min(entry.size, max_bytes)) if stream else b""
         yield entry, content
+
+
+def packed(files: Mapping[str, bytes]) -> bytes:
+    """Return a tar of files (path → content), whatever bytes their names are made of."""
+    file = io.BytesIO()
+    with tarfile.open(
+        fileobj=file, mode="w", format=tarfile.GNU_FORMAT, encoding="utf-8", errors="surrogateescape"
+    ) as archive:
+        for path, data in files.items():
+            entry = tarfile.TarInfo(path)
+            entry.size, entry.mode = len(data), 0o644
+            archive.addfile(entry, io.BytesIO(data))
+    return file.getvalue()
 
 
 def _entries(measured: "_Measured") -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from agent.bounded import parsed_json
 from agent.errors import SandboxError
+from agent.repair.ignoring import Scope
 from agent.repair.tree import Entry, Tree, text_entry
 from agent.repair.workspace import Workspace
 
@@ -19,6 +20,8 @@ class Baseline(Protocol):
     """The files as they were."""
 
     tree: Tree
+    """The files that are compared."""
+    scope: Scope
 
     async def put_back(self, work: Workspace, paths: Collection[str]) -> None:
         """Write files as they were, whatever has become of them."""
@@ -35,18 +38,28 @@ class Sent:
 
     def __init__(self, project: Mapping[str, str]) -> None:
         self._project = project
+        self.scope = Scope.of(project)
         self.scripts = {path for path, text in project.items() if text.startswith("#!")}
         self.tree: Tree = {
-            path: text_entry(text, executable=path in self.scripts) for path, text in project.items()
+            path: text_entry(text, executable=path in self.scripts)
+            for path, text in project.items()
+            if not self.scope.ignored(path)
         }
+
+    async def put_all(self, work: Workspace, *, anew: bool = False) -> None:
+        """Write all files that were sent; `anew` where the project's folder is empty."""
+        await work.put(self._contents(self._project), executable=self.scripts, anew=anew)
 
     async def put_back(self, work: Workspace, paths: Collection[str]) -> None:
         """Write files from the map."""
-        await work.put({path: self._project[path] for path in paths}, executable=self.scripts)
+        await work.put(self._contents(paths), executable=self.scripts)
 
     async def read(self, work: Workspace, paths: Collection[str]) -> dict[str, bytes]:
         """Return files from the map."""
-        return {p: self._project[p].encode("utf-8", "replace") for p in paths if p in self._project}
+        return self._contents(path for path in paths if path in self._project)
+
+    def _contents(self, paths: Iterable[str]) -> dict[str, bytes]:
+        return {path: self._project[path].encode("utf-8", "replace") for path in paths}
 
 
 _TREE = TypeAdapter(dict[str, Entry])
@@ -60,7 +73,8 @@ class Uploaded:
     """
 
     def __init__(self, tree: Tree) -> None:
-        self.tree = tree
+        self.scope = Scope.of(tree)
+        self.tree = {path: entry for path, entry in tree.items() if not self.scope.ignored(path)}
 
     @classmethod
     async def of(cls, work: Workspace, digest: str) -> "Uploaded":
@@ -91,7 +105,7 @@ class Uploaded:
         if not paths:
             return
         await work.restore(paths)
-        now = await work.snapshot()
+        now = await work.snapshot(self.scope)
         self._check([path for path in paths if now.get(path) != self.tree[path]])
 
     async def read(self, work: Workspace, paths: Collection[str]) -> dict[str, bytes]:

@@ -1,13 +1,19 @@
 """A unified diff between two trees of files that `git apply` takes, whatever the files are named."""
 
+import base64
 import difflib
+import hashlib
 import re
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from agent.repair.changes import readable, text_of
 
 # By newline alone: str.splitlines also splits at form feeds and others that a patch keeps inside a line.
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_END = "\n"
 _NO_NEWLINE = "\\ No newline at end of file\n"
-_SPECIAL = re.compile(r'["\\\x00-\x1f\x7f]')
+_SPECIAL = re.compile('["\\\\\x00-\x1f\x7f\udc80-\udcff]')
 _MAX_LINES = 20_000
 """Of a file that is compared line by line."""
 _MAX_PAIRS = 4_000_000
@@ -15,18 +21,20 @@ _MAX_PAIRS = 4_000_000
 
 
 def unified_diff(
-    before: Mapping[str, str],
-    after: Mapping[str, str],
+    before: Mapping[str, bytes | str],
+    after: Mapping[str, bytes | str],
     *,
     executable_before: Collection[str] = (),
     executable_after: Collection[str] = (),
 ) -> str:
-    """Return the changes from `before` to `after` (path → text), files in order of their path.
+    """Return the changes from `before` to `after` (path → content), files in order of their path.
 
+    The diff is text, of ASCII and UTF-8 alone: what is no UTF-8 text is in git's form for binary files, and
+    below it, where it is text in another encoding, the change again for people to read.
     Takes seconds where much was changed: call it in a thread.
 
     Args:
-        before, after: the files that may differ; one that is missing is new or deleted.
+        before, after: the files that may differ, as bytes or text; a missing one is new or deleted.
         executable_before, executable_after: those of them that are executable.
     """
 
@@ -37,15 +45,19 @@ def unified_diff(
         "".join(
             _file_diff(
                 path,
-                (before.get(path), mode(path, executable_before)),
-                (after.get(path), mode(path, executable_after)),
+                (_bytes(before.get(path)), mode(path, executable_before)),
+                (_bytes(after.get(path)), mode(path, executable_after)),
             )
         )
         for path in sorted(before.keys() | after.keys())
     )
 
 
-def _file_diff(path: str, was: tuple[str | None, str], now: tuple[str | None, str]) -> Iterator[str]:
+def _bytes(data: bytes | str | None) -> bytes | None:
+    return data.encode() if isinstance(data, str) else data
+
+
+def _file_diff(path: str, was: tuple[bytes | None, str], now: tuple[bytes | None, str]) -> Iterator[str]:
     (old, old_mode), (new, new_mode) = was, now
     if old == new and (old_mode == new_mode or old is None):
         return
@@ -56,6 +68,10 @@ def _file_diff(path: str, was: tuple[str | None, str], now: tuple[str | None, st
         yield f"deleted file mode {old_mode}\n"
     elif old_mode != new_mode:
         yield f"old mode {old_mode}\nnew mode {new_mode}\n"
+    before, after = text_of(old or b""), text_of(new or b"")
+    if before is None or after is None:
+        yield from _binary(path, old, new, new_mode if old_mode == new_mode else "")
+        return
     if not old and not new and old != new:
         # An empty file that comes or goes has no hunk; git wants its blob's name instead.
         empty, none = "e69de29", "0000000"
@@ -64,12 +80,52 @@ def _file_diff(path: str, was: tuple[str | None, str], now: tuple[str | None, st
     tab = "\t" if " " in path else ""
     yield from _marked(
         _compared(
-            _LINE.findall(old or ""),
-            _LINE.findall(new or ""),
+            _LINE.findall(before),
+            _LINE.findall(after),
             "/dev/null" if old is None else f"{_quoted('a/' + path)}{tab}",
             "/dev/null" if new is None else f"{_quoted('b/' + path)}{tab}",
         )
     )
+
+
+def _binary(path: str, old: bytes | None, new: bytes | None, mode: str) -> Iterator[str]:
+    """Yield a change as git writes it of binary files: the whole content, compressed, there and back."""
+    if old == new:
+        return
+    unchanged = f" {mode}" if mode and old is not None and new is not None else ""
+    yield f"index {_blob(old)}..{_blob(new)}{unchanged}\nGIT binary patch\n"
+    yield from _literal(new or b"")
+    yield from _literal(old or b"")
+    yield from _readable(path, old or b"", new or b"")
+
+
+def _blob(data: bytes | None) -> str:
+    """Return the name that git gives to content; of nothing, where there is no file."""
+    if data is None:
+        return "0" * 40
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def _literal(data: bytes) -> Iterator[str]:
+    yield f"literal {len(data)}\n"
+    squeezed = zlib.compress(data)
+    for at in range(0, len(squeezed), 52):
+        part = squeezed[at : at + 52]
+        length = chr(ord("A") + len(part) - 1) if len(part) <= 26 else chr(ord("a") + len(part) - 27)
+        yield f"{length}{base64.b85encode(part, pad=True).decode()}\n"
+    yield "\n"
+
+
+def _readable(path: str, old: bytes, new: bytes) -> Iterator[str]:
+    """Yield the change of a text in another encoding as comments, which git passes over."""
+    before, after = readable(old), readable(new)
+    if before is None or after is None:
+        return
+    name = _quoted(path)
+    encodings = " and ".join(dict.fromkeys(found[0] for data, found in ((old, before), (new, after)) if data))
+    yield f"# The change above, of {name} as {encodings} text:\n"
+    for line in _compared(_LINE.findall(before[1]), _LINE.findall(after[1]), name, name):
+        yield f"# {line.removesuffix(_END)}\n"
 
 
 def _compared(old: list[str], new: list[str], name: str, new_name: str) -> Iterator[str]:
@@ -110,7 +166,7 @@ def _quoted(name: str) -> str:
     """Return a name as git writes it: in quotes with escapes where it holds what would end or bend a line."""
     if not _SPECIAL.search(name):
         return name
-    return '"' + _SPECIAL.sub(lambda found: f"\\{ord(found[0]):03o}", name) + '"'
+    return '"' + _SPECIAL.sub(lambda found: f"\\{ord(found[0]) & 0xFF:03o}", name) + '"'
 
 
 def _marked(lines: Iterable[str]) -> Iterator[str]:

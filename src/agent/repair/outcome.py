@@ -8,7 +8,7 @@ from typing import Any
 
 from agent.repair.limits import MAX_REJECTIONS
 from agent.repair.report import TestReport
-from agent.repair.tree import ignored, matches
+from agent.repair.tree import matches
 
 State = Mapping[str, Any]
 MAX_SHOWN = 20
@@ -61,11 +61,6 @@ def oddities(state: State, report: TestReport, digest: str) -> list[str]:
     return found
 
 
-def passed_over(names: Sequence[str]) -> str:
-    """Warn of files that the patch adds and a commit would not have."""
-    return f"The patch adds files that .gitignore names, which `git add` passes over: {_listed(names)}."
-
-
 def missing(state: State, names: Sequence[str]) -> str:
     """Warn of a red run that lacked what the steps left beside the patch."""
     return (
@@ -80,7 +75,7 @@ def unless_touched(report: TestReport, touched: Sequence[str], protect: Sequence
     Args:
         touched: the original files that are not as they were.
     """
-    wrong = [path for path in touched if matches(path, protect) and not ignored(path)]
+    wrong = [path for path in touched if matches(path, protect)]
     if not report.green or not wrong:
         return report
     return replace(

@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.repair.tree import ignored, matches
+from agent.repair.ignoring import always_ignored
+from agent.repair.tree import matches
 
 MAX_STEPS = 20
 MAX_NAME_BYTES = 255
@@ -91,4 +92,4 @@ def _wrong(path: str, protect: Sequence[str]) -> str:
             f"{path!r} is protected by {glob!r}: it is put back as it was before the tests are run. To allow "
             "the change, the caller gives `protect` (`--protect`) without that glob"
         )
-    return f"{path!r} lies in a folder of caches or dependencies" if ignored(path) else ""
+    return f"{path!r} is a cache's, or version control's" if always_ignored(path) else ""

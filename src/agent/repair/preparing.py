@@ -1,18 +1,18 @@
 """From an id in state to a sandbox with the project in it, as far as the repair has come."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from langgraph.runtime import Runtime
 
 from agent.context import Context
 from agent.errors import InputError, SandboxError
+from agent.repair import record
 from agent.repair.baseline import Baseline, Sent, Uploaded
 from agent.repair.lasting import NAME
 from agent.repair.request import NO_ARCHIVE
 from agent.repair.testing import policy_of, set_up
-from agent.repair.tree import tree_of
 from agent.repair.workspace import Marker, Workspace
 from agent.sandbox.live import box
 from agent.sandbox.manager import Acquired, SandboxManager
@@ -38,6 +38,8 @@ class Ready:
     baseline: Baseline
     marker: Marker
     warnings: list[str]
+    anew: dict[str, Any] = field(default_factory=dict)
+    """Where it was prepared again: what state holds of that, since the set-up has run later than it says."""
 
     def update(self, state: State, more: Iterable[str] = ()) -> dict[str, Any]:
         """Return what belongs into state of this, with more words of warning if there are any."""
@@ -95,13 +97,14 @@ class Preparing:
         acquired, work = await self._acquired(state, runtime)
         marker = await work.marker()
         warnings: list[str] = []
+        anew: dict[str, Any] = {}
         if marker.token != state["prepared"]:
             if acquired.how == "connected":
                 warnings.append(_fell_back(runtime, acquired))
-            marker = await self._prepare_again(acquired, work, state, runtime)
+            marker, anew = await self._prepare_again(acquired, work, state, runtime)
         elif marker.done < state["done"]:
             warnings.append(_fell_back(runtime, acquired))
-        return Ready(acquired, work, await baseline_of(work, state), marker, warnings)
+        return Ready(acquired, work, await baseline_of(work, state), marker, warnings, anew)
 
     async def end(self, state: State, runtime: Runtime[Context], sandbox_id: str) -> None:
         """End a sandbox, however the policy keeps it otherwise."""
@@ -131,7 +134,7 @@ class Preparing:
 
     async def _prepare_again(
         self, acquired: Acquired, work: Workspace, state: State, runtime: Runtime[Context]
-    ) -> Marker:
+    ) -> tuple[Marker, dict[str, Any]]:
         try:
             await self._fill(work, state)
         except FileNotFoundError as exc:
@@ -140,10 +143,14 @@ class Preparing:
             raise InputError(ARCHIVE_LOST) from exc
         if state["archive"]:
             await Uploaded(await work.kept_tree()).keep(work)
-        await self._set_up(acquired, work, state)
+        anew = {}
+        if await self._set_up(acquired, work, state):
+            anew = record.by_products_again(await baseline_of(work, state), await work.snapshot(), state)
+            # What the set-up wrote outside the project is older than this, and no work of a step.
+            anew["clock"] = await work.clock()
         marker = Marker(state["prepared"], state["done"])
         await work.mark(marker)
-        return marker
+        return marker, anew
 
     async def _fill(self, work: Workspace, state: State) -> None:
         await work.clear()
@@ -152,9 +159,10 @@ class Preparing:
             await work.unpack()
             await work.keep_copy()
         else:
-            await work.put(state["project"], executable=Sent(state["project"]).scripts)
+            sent = Sent(state["project"])
+            await sent.put_all(work)
             # A file that is not there would count as deleted in the patch.
-            if missing := sorted(tree_of(state["project"]).keys() - (await work.snapshot()).keys()):
+            if missing := sorted(sent.tree.keys() - (await work.snapshot(sent.scope)).keys()):
                 raise SandboxError(f"the sandbox did not take the project's file {missing[0]!r}")
 
     async def _set_up(self, acquired: Acquired, work: Workspace, state: State) -> CommandResult | None:

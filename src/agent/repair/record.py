@@ -8,8 +8,10 @@ from typing import Any
 
 from agent.errors import SandboxError
 from agent.repair.baseline import Baseline
+from agent.repair.changes import changes_of, held, key_of
 from agent.repair.diff import unified_diff
-from agent.repair.tree import Entry, Tree, differing, ignored, matches, printable, text_entry
+from agent.repair.ignoring import condensed, folders_of
+from agent.repair.tree import Entry, Tree, differing, entry_of, matches, printable
 from agent.repair.workspace import Workspace
 
 MAX_FILE_BYTES = 500_000
@@ -17,6 +19,8 @@ MAX_CHANGES_BYTES = 1_000_000
 MAX_ORIGINALS_BYTES = 8_000_000
 """Of changed and deleted files as they were: both sides of a patch are held at once."""
 _MAX_LISTED = 500
+_LOOKS = 3
+"""At the files, to put them right: what one look finds may be rules that hid others."""
 
 State = Mapping[str, Any]
 
@@ -50,15 +54,21 @@ async def settle(work: Workspace, baseline: Baseline, state: State) -> list[str]
     They differ after a step that was cut short, in a sandbox that was made anew or fell back to an earlier
     state, and when a run goes on from an earlier checkpoint.
     """
-    wanted = expected(baseline, state)
-    now = shown(baseline, await work.snapshot(), state)
-    wrong = differing(wanted, {p: e for p, e in now.items() if printable(p) not in state["left_out"]})
-    changed = {path: state["changes"][path] for path in wrong if state["changes"].get(path) is not None}
-    if gone := [path for path in wrong if path not in wanted]:
-        await work.remove(gone)
-    await baseline.put_back(work, [path for path in wrong if path in wanted and path not in changed])
-    await work.put(changed, executable=[path for path in changed if wanted[path].executable])
-    return [printable(path) for path in wrong]
+    wanted, changes = expected(baseline, state), changes_of(state)
+    found: set[str] = set()
+    for _ in range(_LOOKS):
+        now = shown(baseline, (await work.look(baseline.scope)).tree, state)
+        wrong = differing(wanted, {p: e for p, e in now.items() if printable(p) not in state["left_out"]})
+        found.update(wrong)
+        changed = {path: data for path in wrong if (data := changes.get(path)) is not None}
+        if gone := [path for path in wrong if path not in wanted]:
+            await work.remove(gone)
+        await baseline.put_back(work, [path for path in wrong if path in wanted and path not in changed])
+        await work.put(changed, executable=[path for path in changed if wanted[path].executable])
+        # With other rules, other files may be the project's.
+        if not any(posixpath.basename(path) == ".gitignore" for path in wrong):
+            break
+    return [printable(path) for path in sorted(found)]
 
 
 async def patch(work: Workspace, baseline: Baseline, state: State) -> Tree:
@@ -67,18 +77,19 @@ async def patch(work: Workspace, baseline: Baseline, state: State) -> Tree:
     Raises:
         SandboxError: the files are not what they should be.
     """
-    changes: Mapping[str, str | None] = state["changes"]
+    changes = changes_of(state)
     wanted = patched(baseline, state)
-    await work.remove([path for path, text in changes.items() if text is None])
-    texts = {path: text for path, text in changes.items() if text is not None}
+    await work.remove([path for path, data in changes.items() if data is None])
+    files = {path: data for path, data in changes.items() if data is not None}
     try:
-        await work.put(texts, executable=[path for path in texts if wanted[path].executable])
+        await work.put(files, executable=[path for path in files if wanted[path].executable])
     except OSError as exc:
         raise SandboxError(f"the patch could not be applied: {exc}") from exc
     if state["setup_command"]:
         # A file that it compiled can pass for that of a changed one of the same size, a moment later.
         await work.drop_caches()
-    now = await work.snapshot()
+    # What the patch has is its own, whatever the rules here say of it.
+    now = (await work.look(baseline.scope.also(changes))).tree
     # All of them, where no set-up has been at work.
     of = changes if state["setup_command"] else {**wanted, **now}
     if wrong := [path for path in of if now.get(path) != wanted.get(path)]:
@@ -88,13 +99,13 @@ async def patch(work: Workspace, baseline: Baseline, state: State) -> Tree:
 
 def patched(baseline: Baseline, state: State) -> Tree:
     """Return the files of the project, as it was sent, with the changes that state holds."""
-    tree = {path: entry for path, entry in baseline.tree.items() if not ignored(path)}
-    for path, text in state["changes"].items():
-        if text is None:
+    tree = dict(baseline.tree)
+    for path, data in changes_of(state).items():
+        if data is None:
             tree.pop(path, None)
         else:
             known = path in baseline.tree and baseline.tree[path].executable
-            tree[path] = text_entry(text, executable=state["executable"].get(path, known))
+            tree[path] = entry_of(data, executable=state["executable"].get(key_of(path), known))
     return tree
 
 
@@ -109,24 +120,24 @@ async def recorded(
         state: what is known of the set-up's traces.
         protect: globs of files whose change is no part of the repair.
     """
-    now = shown(baseline, await work.snapshot(), state)
-    was = {path: entry for path, entry in baseline.tree.items() if not ignored(path)}
+    now = shown(baseline, (await work.look(baseline.scope)).tree, state)
+    was = baseline.tree
     changed = [path for path in differing(was, now) if not matches(path, protect)]
     left_out: dict[str, str] = {}
     room, room_before = MAX_CHANGES_BYTES, MAX_ORIGINALS_BYTES
     for path in changed:
-        room -= now[path].size_bytes if path in now and not now[path].link else 0
-        room_before -= was[path].size_bytes if path in was else 0
-        if why := _unfit(path, was.get(path), now.get(path), min(room, room_before)):
-            left_out[path] = why
+        left = room - (now[path].size_bytes if path in now and not now[path].link else 0)
+        left_before = room_before - (was[path].size_bytes if path in was else 0)
+        if why := _unfit(path, was.get(path), now.get(path), min(left, left_before)):
+            left_out[path] = why  # and takes no room from others
+        else:
+            room, room_before = left, left_before
     _leave_out_what_meets(left_out, was, changed)
     fit = [path for path in changed if path not in left_out]
-    before = await baseline.read(work, [path for path in fit if path in was])
-    after = await work.read([path for path in fit if path in now])
-    old, new = _texts(before, left_out), _texts(after, left_out)
-    _leave_out_what_meets(left_out, was, changed)
+    old = await baseline.read(work, [path for path in fit if path in was])
+    new = await work.read([path for path in fit if path in now])
     # A file that vanished between the two looks is left to the next one.
-    kept = [p for p in fit if p not in left_out and (p in old or p not in was) and (p in new or p not in now)]
+    kept = [p for p in fit if (p in old or p not in was) and (p in new or p not in now)]
     diff = await asyncio.to_thread(
         unified_diff,
         {path: old[path] for path in kept if path in old},
@@ -135,8 +146,10 @@ async def recorded(
         executable_after=[path for path in kept if path in now and now[path].executable],
     )
     return {
-        "changes": {path: new.get(path) for path in kept},
-        "executable": {p: now[p].executable for p in kept if p in now and _mode_is_news(was.get(p), now[p])},
+        "changes": {key_of(p): held(new[p]) if p in new else None for p in kept},
+        "executable": {
+            key_of(p): now[p].executable for p in kept if p in now and _mode_is_news(was.get(p), now[p])
+        },
         "left_out": {printable(path): left_out[path] for path in sorted(left_out)[:_MAX_LISTED]},
         "diff": diff,
     }
@@ -144,8 +157,6 @@ async def recorded(
 
 def _unfit(path: str, was: Entry | None, now: Entry | None, room: int) -> str:
     entries = [entry for entry in (was, now) if entry is not None]
-    if path != printable(path):
-        return "its name is not UTF-8"
     if ".git" in path.lower().split("/"):
         return "git takes no file of that name"
     if any(entry.link for entry in entries):
@@ -162,23 +173,10 @@ def _leave_out_what_meets(left_out: dict[str, str], was: Tree, changed: Iterable
     or the other way round. No patch puts a file there.
     """
     staying = {path for path in left_out if path in was}
-    folders = {parent for path in staying for parent in _parents(path)}
+    folders = {parent for path in staying for parent in folders_of(path)}
     for path in changed:
-        if path not in was and path not in left_out and (path in folders or staying & {*_parents(path)}):
+        if path not in was and path not in left_out and (path in folders or staying & {*folders_of(path)}):
             left_out[path] = "the project keeps something else in its place"
-
-
-def _texts(files: Mapping[str, bytes], left_out: dict[str, str]) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    for path, data in files.items():
-        try:
-            texts[path] = data.decode("utf-8")
-        except UnicodeDecodeError:
-            left_out[path] = "it is binary"
-            continue
-        if "\0" in texts[path]:
-            left_out[path] = "it is binary"
-    return texts
 
 
 def _mode_is_news(was: Entry | None, now: Entry) -> bool:
@@ -189,7 +187,8 @@ def by_products(baseline: Baseline, tree: Tree) -> dict[str, Any]:
     """Return what the set-up and the first test run left in the project, as state holds it."""
     new = [printable(path) for path in tree if path not in baseline.tree]
     return {
-        "by_products": _condensed(new, baseline.tree),
+        # State stays small: where there are many, folders are named instead.
+        "by_products": sorted(new) if len(new) <= _MAX_LISTED else condensed(new, baseline.tree),
         "setup_changed": {
             printable(path): tree[path].sha256
             for path in differing(baseline.tree, tree)
@@ -198,22 +197,13 @@ def by_products(baseline: Baseline, tree: Tree) -> dict[str, Any]:
     }
 
 
-def _condensed(paths: list[str], known: Iterable[str]) -> list[str]:
-    """Name whole folders instead of files where there are many: state stays small."""
-    if len(paths) <= _MAX_LISTED:
-        return sorted(paths)
-    ours = {parent for path in known for parent in _parents(path)}
-    return sorted(
-        {next((f"{parent}/" for parent in _parents(path) if parent not in ours), path) for path in paths}
-    )
-
-
-def _parents(path: str) -> list[str]:
-    """Return the folders a path lies in, outermost first."""
-    parents = []
-    while path := posixpath.dirname(path):
-        parents.append(path)
-    return parents[::-1]
+def by_products_again(baseline: Baseline, tree: Tree, state: State) -> dict[str, Any]:
+    """Return the same for a set-up that ran again: names and contents may differ each time."""
+    now = by_products(baseline, tree)
+    return {
+        "by_products": sorted({*state["by_products"], *now["by_products"]}),
+        "setup_changed": {**state["setup_changed"], **now["setup_changed"]},
+    }
 
 
 def digest(baseline: Baseline, state: State) -> str:

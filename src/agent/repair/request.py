@@ -1,6 +1,6 @@
 """What a client asks for, checked before anything is made."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from langchain_core.messages import HumanMessage
@@ -21,6 +21,9 @@ MAX_INPUT_FILES = 10_000
 _MAX_GLOB_CHARS = 1_000
 _MAX_WORDS = 20_000
 _MAX_GLOBS = 100
+
+
+WORDS = ("test_command", "setup_command", "goal", "workdir")
 
 
 def checked(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,7 +60,7 @@ def checked_request(state: Mapping[str, Any]) -> None:
     project = state.get("project")
     if project or not state.get("archive"):
         checked_project(project)
-    for name in ("test_command", "setup_command", "goal", "workdir"):
+    for name in WORDS:
         _checked_words(name, state.get(name))
     workdir = _folder(state.get("workdir"))
     if workdir and (problem := path_problem(workdir)):
@@ -66,6 +69,21 @@ def checked_request(state: Mapping[str, Any]) -> None:
         raise InputError(f"`workdir` is {workdir!r}, and `project` has no such folder")
     _globs(state.get("protect"))
     _limits(state.get("limits"))
+
+
+def words_of(name: str) -> Callable[[Any, Any], Any]:
+    """Return the reducer of a key that takes words: the later ones, and nothing else, by any way in."""
+
+    def newest(_: Any, new: Any) -> Any:
+        _checked_words(name, new)
+        return new
+
+    return newest
+
+
+def newest_limits(_: Any, new: Any) -> dict[str, Any]:
+    """Take the later limits, with defaults, and nothing else: what is none would stay for later runs."""
+    return _limits(new)
 
 
 def _folder(workdir: str | None) -> str:

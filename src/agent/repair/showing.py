@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.repair.baseline import Baseline
+from agent.repair.changes import readable
 from agent.repair.prompts import MAX_FILE_BYTES, MAX_FILES_BYTES, by_relevance
 from agent.repair.record import settle, shown
 from agent.repair.tree import printable
@@ -19,7 +20,7 @@ async def texts_to_show(
         output: what the failing run printed; files it names come first.
     """
     await settle(work, baseline, state)
-    tree = shown(baseline, await work.snapshot(), state)
+    tree = shown(baseline, (await work.look(baseline.scope)).tree, state)
     names = [path for path in tree if path == printable(path)]
     chosen, room = [], MAX_FILES_BYTES
     for path in by_relevance(names, output):
@@ -30,10 +31,5 @@ async def texts_to_show(
         if room < 0:
             break
         chosen.append(path)
-    texts = {}
-    for path, data in (await work.read(chosen)).items():
-        try:
-            texts[path] = data.decode("utf-8")
-        except UnicodeDecodeError:
-            continue
-    return names, texts
+    contents = await work.read(chosen)
+    return names, {path: text[1] for path, data in contents.items() if (text := readable(data))}

@@ -15,10 +15,11 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from agent.errors import InputError, problems
+from agent.repair.changes import Held, path_of
 from agent.repair.limits import PlanApproval
 from agent.repair.plan import Plan
 from agent.repair.report import TestReport
-from agent.repair.request import checked_request
+from agent.repair.request import checked_request, newest_limits, words_of
 from agent.sandbox.middleware import SandboxId, newest
 from agent.sandbox.policy import SandboxPolicy
 
@@ -32,17 +33,17 @@ class RepairInput(TypedDict, total=False):
 
     project: dict[str, str]
     """The files to repair, relative path → text; at most 1 MB."""
-    test_command: str
+    test_command: Annotated[str, words_of("test_command")]
     """Decides by its exit code whether the tests pass; default `python -m pytest -q`."""
-    setup_command: str
+    setup_command: Annotated[str, words_of("setup_command")]
     """Runs once before the tests, such as an installation; default none."""
-    workdir: str
+    workdir: Annotated[str, words_of("workdir")]
     """The folder within the project that both commands start in; default the project itself."""
-    goal: str
+    goal: Annotated[str, words_of("goal")]
     """Words to the planner; default the last thing the human said in `messages`."""
     protect: list[str]
     """Globs of files that are put back before the tests are run; default tests, in the usual places."""
-    limits: dict[str, Any]
+    limits: Annotated[dict[str, Any], newest_limits]
     """`tries` (1 to 10, default 3), `steps` (1 to 200, default 40), `time_s` (10 to 86400, default 3600)."""
     messages: Annotated[list[AnyMessage], add_messages]
     """For chat front ends: what the human said, the plan, each step's report, the summary."""
@@ -87,10 +88,11 @@ def _usable(model: Any) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _path(path: str) -> str:
+def _path(key: str) -> str:
+    path = path_of(key)
     if "\0" in path or {"", ".", ".."} & set(path.split("/")):
         raise ValueError(f"{path[:100]!r} is no path within the project")
-    return path
+    return key
 
 
 # `plan`, `plan_seal` and `decisions` take the later of two values of one step: a client that sends a run past
@@ -137,8 +139,8 @@ class RepairState(RepairInput, total=False):
     """How many steps of the current plan are done."""
     steps: list[StepReport]
     """What came of each step of the current plan."""
-    changes: dict[Path, str | None]
-    """Files that differ from the input by now: path → new text, None for a deleted one."""
+    changes: dict[Path, Held | None]
+    """Files that differ from the input by now: path → new content, None for a deleted one (`changes.py`)."""
     executable: dict[Path, bool]
     """Of the changed files, those that are executable, or are no longer."""
     left_out: dict[str, str]

@@ -3,17 +3,21 @@
 import fnmatch
 import functools
 import hashlib
+import posixpath
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from agent.errors import SandboxAnswerError
-
-CACHES = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox")
-"""Folders that running the tests writes."""
-IGNORED_FOLDERS = (*CACHES, ".git", ".hg", ".svn", ".venv", "venv", "node_modules")
-"""Caches, dependencies and version control: no part of a patch, whatever happens in them."""
-IGNORED_FILES = ("*.pyc", ".coverage")
+from agent.repair.ignoring import (
+    CACHES,
+    DEPENDENCIES,
+    IGNORED_FILES,
+    VERSION_CONTROL,
+    Scope,
+    always_ignored,
+)
 
 PROTECTED = (
     "**/tests/**", "**/test/**", "**/__tests__/**", "**/spec/**", "**/test_*.py", "**/*_test.py",
@@ -42,30 +46,24 @@ Tree = dict[str, Entry]
 MAX_LISTING_BYTES = 16_000_000
 MAX_LISTED = 40_000
 """Files of a project, with what its set-up and its tests leave there."""
+_MAX_OWN = 20
+"""Folders named like dependencies that a command spells out."""
+_GLOB, _ESCAPED = re.compile(r"[][*?\\]"), r"\\\g<0>"
 _FILE = re.compile(rb"([fl]) ([0-7]{1,6}) ([0-9]{1,15})")
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 
 
-def ignored(path: str) -> bool:
-    """Whether a file is left out of every comparison."""
-    *folders, name = path.split("/")
-    return any(folder in IGNORED_FOLDERS for folder in folders) or any(
-        fnmatch.fnmatchcase(name, pattern) for pattern in IGNORED_FILES
-    )
+def entry_of(data: bytes, *, executable: bool = False) -> Entry:
+    """Return the entry of a file with this content."""
+    return Entry(hashlib.sha256(data).hexdigest(), len(data), executable)
 
 
 def text_entry(text: str, *, executable: bool = False) -> Entry:
     """Return the entry of a file with this text."""
-    data = text.encode("utf-8", "replace")
-    return Entry(hashlib.sha256(data).hexdigest(), len(data), executable)
+    return entry_of(text.encode("utf-8", "replace"), executable=executable)
 
 
-def tree_of(texts: Mapping[str, str]) -> Tree:
-    """Return the tree that files (path → text) make."""
-    return {path: text_entry(text) for path, text in texts.items() if not ignored(path)}
-
-
-def parsed(listing: bytes) -> Tree:
+def parsed(listing: bytes, scope: Scope | None = None) -> Tree:
     """Read the tree that `listing_command` wrote; takes a second for a long one.
 
     Names that are not UTF-8 keep their bytes as surrogates; see `printable`.
@@ -90,7 +88,7 @@ def parsed(listing: bytes) -> Tree:
         path = _name(name)
         if {"", ".", ".."} & set(path.split("/")):
             raise SandboxAnswerError(f"{FORGED}: it names {printable(path)!r}")
-        if ignored(path):
+        if scope.ignored(path) if scope else always_ignored(path):
             continue
         if not (said := _FILE.fullmatch(about)):
             raise SandboxAnswerError(f"{FORGED}: it says {about[:60]!r} of {printable(path)!r}")
@@ -104,15 +102,35 @@ def _name(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape").removeprefix("./")
 
 
-def listing_command(to: str) -> str:
-    """Return a command that lists the current folder's files with modes and digests into the file `to`."""
-    folders = " -o ".join(f"-name {name}" for name in IGNORED_FOLDERS)
+def listing_command(to: str, scope: Scope | None = None) -> str:
+    """Return a command that lists the current folder's files with modes and digests into the file `to`.
+
+    Args:
+        to: the file.
+        scope: of the project; without one, folders of dependencies are listed, too.
+    """
+    names = [f"-name {name}" for name in (*VERSION_CONTROL, *CACHES)]
+    folders = " -o ".join([*names, *_pruned(scope)])
     files = "".join(f" ! -name '{pattern}'" for pattern in IGNORED_FILES)
     prune = rf"find . \( -type d \( {folders} \) \) -prune -o"
     return (
         rf"{{ {prune} -type f{files} -print0 | xargs -0r sha256sum -z --; printf '\0'; "
         rf"{prune} \( -type f -o -type l \){files} -printf '%y %m %s\0%p\0%l\0'; }} > {to}"
     )
+
+
+def _pruned(scope: Scope | None) -> list[str]:
+    """Return tests of `find` for the folders of dependencies that are not the project's own."""
+    if scope is None:
+        return []
+    tests = []
+    for name in DEPENDENCIES:
+        own = [folder for folder in scope.own if posixpath.basename(folder) == name]
+        if len(own) > _MAX_OWN or any(folder != printable(folder) for folder in own):
+            continue  # all are listed, and `parsed` passes over the others
+        but = "".join(f" ! -path {shlex.quote('./' + _GLOB.sub(_ESCAPED, folder))}" for folder in sorted(own))
+        tests.append(rf"\( -name {name}{but} \)")
+    return tests
 
 
 def differing(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> list[str]:

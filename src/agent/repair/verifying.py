@@ -113,16 +113,15 @@ class Verifying:
             if has_setup and (failed := await self._set_up(made, work, state)):
                 return Verified(None, failed)
             files = await record.patch(work, baseline, state)
-            warnings = await _passed_over(work, baseline, state)
             report = await tested(work, baseline, state, files)
             if report.green or not has_setup:
-                return Verified(report, warnings=warnings)
+                return Verified(report)
             # The set-up may have built something of files that the patch changes.
             if (await set_up(work, state)).exit_code != 0:
-                return Verified(report, warnings=warnings)
+                return Verified(report)
             # Measured against the files before the first run: it may have changed tests for the second.
             again = await tested(work, baseline, state, files)
-            return Verified(again, warnings=(*warnings, ONLY_AFTER_SETUP) if again.green else warnings)
+            return Verified(again, warnings=(ONLY_AFTER_SETUP,) if again.green else ())
 
     async def _set_up(self, made: Acquired, work: Workspace, state: State) -> CommandResult | None:
         """Run the set-up command and cut the internet it had; return how it failed, if it did."""
@@ -145,22 +144,12 @@ async def _fill(work: Workspace, state: State, archive: bytes) -> None:
         await work.put_archive(archive)
         await work.unpack()
     else:
-        await work.put(state["project"], executable=Sent(state["project"]).scripts, anew=True)
-
-
-async def _passed_over(work: Workspace, baseline: Baseline, state: State) -> tuple[str, ...]:
-    """Return a warning of the patch's new files that the project's .gitignore names, if there are any."""
-    added = [
-        path for path, text in state["changes"].items() if text is not None and path not in baseline.tree
-    ]
-    names = {path.rpartition("/")[2] for path in (*baseline.tree, *added)}
-    found = await work.git_ignored(added) if ".gitignore" in names else []
-    return (outcome.passed_over(found),) if found else ()
+        await Sent(state["project"]).put_all(work, anew=True)
 
 
 async def tested(work: Workspace, baseline: Baseline, state: State, was: Tree) -> TestReport:
     """Run the tests; red if protected files are not what they were before."""
     report = await test(work, state)
-    now = await work.snapshot()
+    now = await work.snapshot(baseline.scope)
     touched = [path for path in baseline.tree if now.get(path) != was.get(path)]
     return outcome.unless_touched(report, touched, state["protect"])

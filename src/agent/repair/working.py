@@ -18,7 +18,7 @@ from agent.repair.preparing import Ready
 from agent.repair.prompts import attempt_story, story
 from agent.repair.report import TestReport
 from agent.repair.state import RepairState, StepReport
-from agent.repair.tree import differing, ignored, matches, printable
+from agent.repair.tree import differing, matches, printable
 from agent.repair.workspace import Marker
 from agent.sandbox.manager import SandboxManager
 from agent.settings import Settings
@@ -27,6 +27,10 @@ from agent.tools.budget import clipped
 MAX_REPORT_BYTES = 4_000
 MAX_STEP_DIFF_BYTES = 10_000
 MAX_NAMED = 200
+WITHOUT_GIT = (
+    "The sandbox has no git: what the project's .gitignore names was not told from its files, and may be in "
+    "the patch."
+)
 
 
 class Working(Nodes):
@@ -53,6 +57,11 @@ class Working(Nodes):
             return {}  # sent here by a client: the plan is carried out, and is verified next
         progress(runtime, state, "execute", plan.steps[index].change)
         ready = await self.preparing.ready(state, runtime)
+        again = await self._prepared_again(ready, state)
+        if again and ready.acquired.how != "connected":
+            # On record before the step begins: a visit that is cut short could not tell it later.
+            return {**ready.update(state), **again}
+        state = {**state, **again}  # type: ignore[typeddict-item]
         told = ready.marker.report
         if ready.marker.task != task_of(runtime):
             await record.settle(ready.work, ready.baseline, state)
@@ -67,6 +76,7 @@ class Working(Nodes):
         }
         return {
             **changed,
+            **again,
             **ready.update(state),
             "step": index + 1,
             "done": state["done"] + 1,
@@ -74,6 +84,12 @@ class Working(Nodes):
             "outside": sorted({*state["outside"], *outside})[:MAX_NAMED],
             "messages": [AIMessage(f"Step {index + 1} of {len(plan.steps)}: {told}")],
         }
+
+    async def _prepared_again(self, ready: Ready, state: RepairState) -> Update:
+        """Return what belongs into state of a sandbox that was prepared again; empty where it was not."""
+        if not ready.anew:
+            return {}
+        return {**ready.anew, **await self.consent.seal_request({**state, **ready.anew})}
 
     async def _carried_out(
         self, plan: Plan, index: int, state: RepairState, ready: Ready, runtime: Runtime[Context]
@@ -98,45 +114,53 @@ class Working(Nodes):
             raise InputError(NOT_APPROVED)
         progress(runtime, state, "verify", "Running the tests in a new sandbox, on the patch alone.")
         ready = await self.preparing.ready(state, runtime)
+        again = await self._prepared_again(ready, state)
+        state = {**state, **again}  # type: ignore[typeddict-item]
         await record.settle(ready.work, ready.baseline, state)
         guarded = await _put_back(ready, state)
         kept = await record.recorded(ready.work, ready.baseline, state, protect=state["protect"])
-        besides = await ready.work.left_behind(state["clock"])
+        scope = ready.baseline.scope
+        seen = await ready.work.look(scope)
+        besides = await ready.work.left_behind(state["clock"], scope, seen)
+        kept["left_out"] = dict([*kept["left_out"].items(), *besides.items()][:MAX_NAMED])
         patch: RepairState = {**state, **kept}  # type: ignore[typeddict-item]
         verified = await self.verifying.verified(patch, runtime, ready.work, ready.baseline)
         changed_tests = sorted({*state["changed_tests"], *guarded})[:MAX_NAMED]
         if verified.report is None:
             assert verified.setup is not None
             ended = setup_failed(state, verified.setup)
-            return {**kept, **ready.update(state), "changed_tests": changed_tests, **ended}
+            return {**kept, **again, **ready.update(state), "changed_tests": changed_tests, **ended}
         report = verified.report
         runtime.stream_writer({"type": "tests", "phase": "verify", "report": report.as_state()})
         files = record.digest(ready.baseline, patch)
         odd = [*outcome.oddities(patch, report, files), *verified.warnings]
+        if seen.without_git:
+            odd.append(WITHOUT_GIT)
         if besides and not report.green:
-            odd.append(outcome.missing(state, besides))
+            odd.append(outcome.missing(state, [*besides]))
         return {
             **kept,
+            **again,
             **ready.update(state, odd),
             "tests_after": report.as_state(),
             "changed_tests": changed_tests,
             "outcomes": {**state["outcomes"], files: outcome.failures(report)},
-            **_verdict(patch, report, files, besides),
+            **_verdict(patch, report, files),
         }
 
 
 async def _put_back(ready: Ready, state: RepairState) -> list[str]:
     """Put protected files back and delete those that were added; return which they were."""
     was = ready.baseline.tree
-    now = record.shown(ready.baseline, await ready.work.snapshot(), state)
-    changed = [p for p in differing(was, now) if matches(p, state["protect"]) and not ignored(p)]
+    now = record.shown(ready.baseline, (await ready.work.look(ready.baseline.scope)).tree, state)
+    changed = [p for p in differing(was, now) if matches(p, state["protect"])]
     await ready.work.remove([path for path in changed if path not in was])
     await ready.baseline.put_back(ready.work, [path for path in changed if path in was])
     await ready.work.drop_caches()
     return [printable(path) for path in changed]
 
 
-def _verdict(state: RepairState, report: TestReport, files: str, besides: list[str]) -> Update:
+def _verdict(state: RepairState, report: TestReport, files: str) -> Update:
     if report.green:
         return {"status": "passed"}
     if state["iteration"] >= state["limits"]["tries"]:
@@ -146,6 +170,6 @@ def _verdict(state: RepairState, report: TestReport, files: str, besides: list[s
     if steps_left(state) <= 0 or seconds_left(state) <= 0:
         return {"status": "budget"}
     plan = Plan.model_validate(state["plan"])
-    not_in_it = [*besides, *state["outside"], *state["left_out"]]
+    not_in_it = [*state["left_out"], *state["outside"]]
     told = attempt_story(plan, state["steps"], report.told(), not_in_it, edited=state["edited"])
     return {"iteration": state["iteration"] + 1, "story": story(state["story"], told)}

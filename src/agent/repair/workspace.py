@@ -16,17 +16,10 @@ from typing import BinaryIO
 
 from agent.bounded import parsed_json
 from agent.errors import SandboxAnswerError, SandboxError
-from agent.repair.archive import MAX_ARCHIVE_BYTES, members
+from agent.repair.archive import MAX_ARCHIVE_BYTES, members, packed
+from agent.repair.ignoring import CACHES, NO_SCOPE, Scope, condensed
 from agent.repair.junit import MAX_BYTES as JUNIT_MAX_BYTES
-from agent.repair.tree import (
-    CACHES,
-    IGNORED_FOLDERS,
-    MAX_LISTING_BYTES,
-    Tree,
-    listing_command,
-    parsed,
-    printable,
-)
+from agent.repair.tree import MAX_LISTING_BYTES, Tree, listing_command, parsed, printable
 from agent.sandbox.provider import Box, CommandResult
 from agent.tools.paths import HOME
 
@@ -41,6 +34,8 @@ MAX_NAMES_BYTES = 1_000_000
 """Of a list of what was left behind."""
 MAX_MARKER_BYTES = 100_000
 MAX_DONE = 100_000
+BESIDE = "dependencies, version control or compiled code"
+"""Why a file is no part of a patch that `Scope.ignored` names."""
 MAX_OUTSIDE = 5_000
 MAX_OUTSIDE_BYTES = 4_000_000
 _WORK_S = 120
@@ -63,13 +58,27 @@ done < ../.repair/paths"""
 
 _GIT_IGNORED = """\
 : > ../.repair/ignored
-command -v git > /dev/null || exit 0
+command -v git > /dev/null || { printf no-git; exit 0; }
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 export GIT_DIR=../.repair/git GIT_WORK_TREE=.
-env -u GIT_WORK_TREE git init -q --bare
-timeout 20 git check-ignore -z --stdin < ../.repair/paths > ../.repair/ignored
-exit 0"""
+rm -rf ../.repair/git
+env -u GIT_WORK_TREE git init -q --bare --template= || exit 1
+timeout 20 git -c core.excludesFile=/dev/null check-ignore -z --stdin < ../.repair/paths > ../.repair/ignored
+code=$?
+[[ $code -le 1 ]] || { echo "what its .gitignore files name cannot be told ($code)" >&2; exit 1; }"""
 """With a repository of our own beside the project: one in it may not be what the client has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The project's folder as it is at a moment."""
+
+    tree: Tree
+    """The files that belong to the project."""
+    git_ignored: tuple[str, ...] = ()
+    """New files that a `.gitignore` of the project names, and that are no part of it so."""
+    without_git: bool = False
+    """There is a `.gitignore`, and no git in the sandbox that could tell what it names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,22 +132,44 @@ class Workspace:
             raise SandboxError(f"the project's folder could not be worked on: {why}")
         return result.stdout
 
-    async def snapshot(self) -> Tree:
-        """Return the project's files as they are now."""
-        await self._sh(listing_command("../.repair/listing"))
-        return await self._listing()
+    async def snapshot(self, scope: Scope = NO_SCOPE) -> Tree:
+        """Return the files as they are now, also those that git would pass over."""
+        await self._sh(listing_command("../.repair/listing", scope))
+        return await self._listing(scope)
 
-    async def _listing(self) -> Tree:
-        data = await self._box.read_file(f"{META}/listing", max_bytes=MAX_LISTING_BYTES)
-        return await asyncio.to_thread(parsed, data)
-
-    async def put(
-        self, files: Mapping[str, str], *, executable: Collection[str] = (), anew: bool = False
-    ) -> None:
-        """Write files (path → text), whatever stands in their way.
+    async def look(self, scope: Scope) -> Seen:
+        """Return the project's files as they are now, and those that git would pass over.
 
         Args:
-            files: path → text.
+            scope: of the project. What it knows counts, as a tracked file does in git, whatever is ignored.
+
+        Raises:
+            SandboxError: git could not tell what it ignores.
+        """
+        tree = await self.snapshot(scope)
+        new = [path for path in tree if path not in scope.known]
+        if not new or not any(posixpath.basename(path) == ".gitignore" for path in tree):
+            return Seen(tree)
+        # A name that begins with a colon would be git's magic, and end the command.
+        await self._listed(f"./{path}" for path in new)
+        if await self._sh(_GIT_IGNORED) == "no-git":
+            return Seen(tree, without_git=True)
+        found = (await self._box.read_file(f"{META}/ignored", max_bytes=MAX_LISTING_BYTES)).split(b"\0")
+        named = {name.decode("utf-8", "surrogateescape").removeprefix("./") for name in found if name}
+        ignored = tuple(path for path in new if path in named)
+        return Seen({path: entry for path, entry in tree.items() if path not in {*ignored}}, ignored)
+
+    async def _listing(self, scope: Scope | None = None) -> Tree:
+        data = await self._box.read_file(f"{META}/listing", max_bytes=MAX_LISTING_BYTES)
+        return await asyncio.to_thread(parsed, data, scope)
+
+    async def put(
+        self, files: Mapping[str, bytes], *, executable: Collection[str] = (), anew: bool = False
+    ) -> None:
+        """Write files (path → content), whatever stands in their way.
+
+        Args:
+            files: path → content.
             executable: those of them that are to be executable.
             anew: nothing does: the project's folder is empty.
         """
@@ -146,7 +177,12 @@ class Workspace:
             return
         if not anew:
             await self.remove(files)
-        await self._box.write_files({f"{ROOT}/{p}": t.encode("utf-8", "replace") for p, t in files.items()})
+        odd = {path: data for path, data in files.items() if path != printable(path)}
+        if plain := {f"{ROOT}/{path}": data for path, data in files.items() if path not in odd}:
+            await self._box.write_files(plain)
+        if odd:  # no request can name them
+            await self._box.write_files({f"{META}/in.tar": await asyncio.to_thread(packed, odd)})
+            await self._sh("tar --no-same-owner -xf ../.repair/in.tar")
         if marked := [path for path in files if path in executable]:
             await self._listed(marked)
             await self._sh("xargs -0r chmod a+x -- < ../.repair/paths")
@@ -221,30 +257,28 @@ class Workspace:
         found = data.split(b"\0", MAX_OUTSIDE)[:MAX_OUTSIDE]
         return sorted(printable(name.decode("utf-8", "surrogateescape")[2:]) for name in found if name)
 
-    async def left_behind(self, since: str) -> list[str]:
-        """Return what was written since a `clock` in the project where no patch looks.
+    async def left_behind(self, since: str, scope: Scope, seen: Seen) -> dict[str, str]:
+        """Return what was written since a `clock` in the project where no patch looks, with the reason.
 
-        Caches that any run of the tests writes are left out; of dependencies the folder is named.
+        Caches that any run of the tests writes are left out. A folder with nothing else stands for its files.
+
+        Args:
+            since: the clock.
+            scope: of the project.
+            seen: what `look` showed of it.
         """
         caches = " -o ".join(f"-name {name}" for name in CACHES)
-        places = " -o ".join(f"-path '*/{name}/*'" for name in IGNORED_FOLDERS if name not in CACHES)
         await self._sh(
-            rf"find . -type d \( {caches} \) -prune -o \( {places} -o -name '*.pyc' \) ! -type d"
-            rf" -newerct @{since} -print0 | head -c {MAX_NAMES_BYTES} > ../.repair/left"
+            rf"find . -type d \( {caches} \) -prune -o ! -type d -newerct @{since} -print0"
+            rf" | head -c {MAX_NAMES_BYTES} > ../.repair/left"
         )
-        found = (await self._box.read_file(f"{META}/left", max_bytes=MAX_NAMES_BYTES)).split(b"\0")
-        names = (name.decode("utf-8", "surrogateescape").removeprefix("./") for name in found if name)
-        return sorted({printable(_ignored_folder(name)) for name in names})
-
-    async def git_ignored(self, paths: Collection[str]) -> list[str]:
-        """Return those of the paths that the project's .gitignore files name; none where git is missing."""
-        if not paths:
-            return []
-        # A name that begins with a colon would be git's magic, and end the command.
-        await self._listed(f"./{path}" for path in paths)
-        await self._sh(_GIT_IGNORED)
-        found = (await self._box.read_file(f"{META}/ignored", max_bytes=MAX_LISTING_BYTES)).split(b"\0")
-        return sorted(name.decode("utf-8", "surrogateescape").removeprefix("./") for name in found if name)
+        # The last one may have been cut off.
+        found = (await self._box.read_file(f"{META}/left", max_bytes=MAX_NAMES_BYTES)).split(b"\0")[:-1]
+        written = {name.decode("utf-8", "surrogateescape").removeprefix("./") for name in found if name}
+        ignored = condensed(written.intersection(seen.git_ignored), seen.tree)
+        besides = {scope.ignored_folder(path) for path in written if scope.ignored(path)}
+        told = dict.fromkeys(ignored, "git ignores it") | dict.fromkeys(besides, BESIDE)
+        return {printable(name): told[name] for name in sorted(told)}
 
     async def drop_caches(self) -> None:
         """Delete compiled Python: it can be made to differ from its source."""
@@ -354,15 +388,6 @@ if [[ ${#inner[@]} == 1 && -d ${inner[0]} && ! -L ${inner[0]} ]]; then
   mv -T "${inner[0]}" ../.repair/inner && mv ../.repair/inner/* . ; rmdir ../.repair/inner
 fi
 chmod -R u+rwX ."""
-
-
-def _ignored_folder(path: str) -> str:
-    """Return the outermost folder of a path that is ignored, or the path where none is."""
-    parts = path.split("/")
-    for at, part in enumerate(parts[:-1]):
-        if part in IGNORED_FOLDERS:
-            return "/".join(parts[: at + 1]) + "/"
-    return path
 
 
 def _sha256(data: bytes) -> str:

@@ -13,7 +13,7 @@ import functools
 import logging
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from agent.errors import SandboxError, SandboxGoneError, SandboxUnreachableError
@@ -79,11 +79,17 @@ class SandboxManager:
         self._endings: set[asyncio.Task[None]] = set()
 
     def begin(self, owner: Owner) -> None:
-        """Note that a run begins: what is remembered under its id is of another one.
+        """Note that a run begins.
 
-        Where a process gives its runs no ids, the thread's id stands for them.
+        Where a process gives its runs no ids, the thread's id stands for them: what is remembered under it is
+        of another run then. A node that is repeated, and an agent within one, begin nothing anew: how many
+        sandboxes a run has made is never forgotten in it.
         """
-        self._runs.forget(owner.run)
+        run = self._runs.of(owner.run)
+        if owner.run == owner.thread and run.begun_by not in {"", owner.task}:
+            self._runs.forget(owner.run)
+            run = self._runs.of(owner.run)
+        run.begun_by = owner.task
 
     async def acquire(
         self,
@@ -127,7 +133,7 @@ class SandboxManager:
     async def _acquire(self, step: Step, needed: Event) -> Acquired:
         # A sandbox held here at this point is one that work has just found gone.
         known_gone = step.sandbox_id in step.run.held
-        step.run.life = seen(step.run.life, step.sandbox_id, live=known_gone)
+        step.life = seen(step.life, step.sandbox_id, live=known_gone)
         await self._go(step, Event.GONE if known_gone else needed)
         assert step.handle is not None
         how: Literal["connected", "created", "replaced"] = "created" if step.created else "connected"
@@ -178,9 +184,9 @@ class SandboxManager:
         """
         policy, sandbox_id = self._allowed(policy), named(sandbox_id)
         step = Step(owner, policy, self._runs.of(owner.run), sandbox_id)
-        step.run.life = seen(step.run.life, sandbox_id, live=sandbox_id in step.run.held)
+        step.life = seen(step.life, sandbox_id, live=sandbox_id in step.run.held)
         await self._go(step, Event.FINISHED if policy.keep == "run" else Event.TURN_ENDED)
-        self._runs.forget(owner.run)
+        step.run.close()
         return sandbox_id if policy.keep == "thread" else ""
 
     def begun_again(self, chains: set[str]) -> str:
@@ -243,8 +249,9 @@ class SandboxManager:
     async def _go(self, step: Step, event: Event | None) -> None:
         """Let events lead to actions and actions to events until nothing is left to do."""
         while event is not None:
-            step.run.life, actions = plan(step.run.life, event)
-            event = None
+            # Other acquisitions of the run may have made sandboxes since.
+            step.life, actions = plan(replace(step.life, creations=step.run.creations), event)
+            step.run.creations, event = step.life.creations, None
             for action in actions:
                 event = await self._do(action, step)
 
@@ -252,8 +259,9 @@ class SandboxManager:
         match action:
             case Action.FAIL:
                 raise step.error or SandboxError(
-                    f"{MAX_CREATIONS} sandboxes were made for this run and each was gone at once; "
-                    "giving up. Check the template and the service's status."
+                    f"{MAX_CREATIONS} sandboxes were made for this run and each was lost; no more are made. "
+                    "A command that uses up their memory, the template or the service may have ended them: "
+                    "look there before a new run."
                 )
             case Action.ANNOUNCE_LOSS:
                 logger.warning("sandbox %s of thread %s is gone", step.sandbox_id, step.owner.thread)
@@ -267,6 +275,9 @@ class SandboxManager:
                 self._requests.log_leak(step.sandbox_id, step.error)
             case Action.PAUSE:
                 await self._requests.pause(step.run, step.sandbox_id)
+            case Action.CREATE if step.life.creations > 1:
+                await self._retries.before_another()
+                return await self._requests.ask(action, step)
             case _:
                 return await self._requests.ask(action, step)
         return None
@@ -278,6 +289,7 @@ class SandboxManager:
 
     def _equip(self, handle: Handle, step: Step) -> None:
         handle.policy = step.policy
+        handle.retries = self._retries
         if self._environment and step.policy.envs:
             handle.environment = functools.partial(self._environment, step.owner, step.policy.envs)
 

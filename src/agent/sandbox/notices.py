@@ -1,8 +1,13 @@
 """What is said of a sandbox: to clients on the `custom` stream, and to the model when one was lost."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agent.sandbox.manager import Acquired
+from langgraph.config import get_stream_writer
+
+from agent.errors import SandboxError
+
+if TYPE_CHECKING:
+    from agent.sandbox.manager import Acquired
 
 LOSS = (
     "Note: the sandbox of this thread was lost and a new one was made. Files, variables and running programs "
@@ -19,10 +24,25 @@ _WORDS = {
 }
 
 
-def announce(runtime: Any, acquired: Acquired) -> None:
+def announce(runtime: Any, acquired: "Acquired") -> None:
     """Tell clients how the sandbox was come by, unless it was at hand."""
     if acquired.how in _WORDS:
         runtime.stream_writer(notice(acquired.how, acquired.sandbox_id, _WORDS[acquired.how]))
+
+
+def say_waiting(wait_s: float, why: SandboxError) -> None:
+    """Tell clients that a request to the service is sent again later; where no run is under way, nobody.
+
+    Args:
+        wait_s: how much later, in seconds.
+        why: what the service answered.
+    """
+    try:
+        writer = get_stream_writer()
+    # Outside a run there is no writer: a RuntimeError, or in a callback of a run a missing key.
+    except (RuntimeError, KeyError):
+        return
+    writer(notice("waiting", "", f"Waiting {wait_s:.0f} s before the next try: {why}"))
 
 
 def notice(event: str, sandbox_id: str, message: str) -> dict[str, str]:

@@ -88,8 +88,7 @@ class SandboxPolicy(BaseModel):
         try:
             varied = type(self).model_validate(self.model_dump() | wanted)
         except ValidationError as exc:
-            lines = (f"context: {error['loc'][0]}: {error['msg']}" for error in exc.errors())
-            raise InputError("\n".join(lines)) from exc
+            raise InputError(f"context: {problems(exc, 'context')}") from exc
         if _met(varied.internet, self.internet) != varied.internet:
             asked, allowed = varied.internet, self.internet
             raise InputError(f"context: internet={asked!r} is more than this deployment allows ({allowed!r})")

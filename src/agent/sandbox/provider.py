@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Literal, Protocol
 
 from agent.errors import SandboxError
 from agent.sandbox.policy import SandboxPolicy
+from agent.sandbox.retries import Retries
 from agent.sandbox.turns import Turns
 
 OutputHandler = Callable[[Literal["stdout", "stderr"], str], Awaitable[None]]
@@ -61,6 +62,8 @@ class Handle(Protocol):
     policy: SandboxPolicy | None
     environment: Callable[[], Awaitable[Mapping[str, str]]] | None
     """Looked up before each command and cell: the variables it is given, never in its arguments."""
+    retries: Retries
+    """How patiently requests into the sandbox that may be repeated are sent again."""
     gone: bool
     """Set once the service has said, in answer to any work, that the sandbox is no more."""
 
@@ -149,6 +152,8 @@ class CodeResult:
     """By `stdout`, `stderr`, or `result-1` and so on: where the whole is kept of what was too long."""
     restarted: bool = False
     """The kernel was started anew since the last cell, or by this one: variables and imports are lost."""
+    died: Literal["", "in the cell", "before the cell", "unknown"] = ""
+    """Where the kernel died under the cell: whether the cell had begun. Before, nothing of it ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +208,9 @@ class Box(Protocol):
             envs: variables besides those of the handle's `environment`.
             shown_bytes: how much the caller will show of it; of more than that head and tail come back, a few
                 times as much, and the whole is kept in a file in the sandbox.
-            spooled: False for a script that prints little and starts nothing in the background: it runs
-                without the program that measures output, which takes as long to start as a short script.
+            spooled: False for a script of ours that prints little and starts nothing in the background: it
+                runs without the program that measures output, which takes as long to start as a short script.
+                The lease is renewed while it runs, and not beforehand for its whole limit.
             on_output: called with each piece as it arrives.
         """
 

@@ -14,7 +14,7 @@ from agent.errors import (
     SandboxQuotaError,
     SandboxUnreachableError,
 )
-from agent.sandbox.lifecycle import Action, Event
+from agent.sandbox.lifecycle import Action, Event, Life
 from agent.sandbox.owners import USE, Owner
 from agent.sandbox.policy import SandboxPolicy
 from agent.sandbox.provider import Handle, Provider, SandboxSpec
@@ -36,6 +36,7 @@ class Step:
     run: Run
     sandbox_id: str
     setup: bool = False
+    life: Life = field(default_factory=Life)
     metadata: Mapping[str, str] = field(default_factory=dict)
     """Of the sandbox that is about to be connected."""
     handle: Handle | None = None

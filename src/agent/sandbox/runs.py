@@ -3,7 +3,6 @@
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
 
-from agent.sandbox.lifecycle import Life
 from agent.sandbox.provider import Handle
 
 MAX_RUNS = 2_000
@@ -14,7 +13,8 @@ MAX_RUNS = 2_000
 class Run:
     """One run's dealings with sandboxes."""
 
-    life: Life = field(default_factory=Life)
+    creations: int = 0
+    """How many sandboxes it has made; each acquisition stands somewhere of its own, and this they share."""
     made: set[str] = field(default_factory=set)
     """Sandboxes this run created; only these may it end when it is rolled back."""
     recorded: set[str] = field(default_factory=set)
@@ -25,6 +25,13 @@ class Run:
     """How many creations a task has asked for: the ordinal in its idempotency keys."""
     chains: set[str] = field(default_factory=set)
     """The nodes that asked for a sandbox, where a server began the run again."""
+    begun_by: str = ""
+    """The task that began it."""
+
+    def close(self) -> None:
+        """Let go of its sandboxes; how many it made stays known, since it may go on all the same."""
+        for collection in (self.made, self.recorded, self.held, self.chains):
+            collection.clear()
 
 
 class Runs:

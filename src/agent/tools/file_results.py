@@ -33,6 +33,8 @@ def file_text(path: str, answer: Answer, max_bytes: int) -> str:
     if kind == "binary":
         return f"{named(path)} is binary: {size_bytes} bytes, starting (base64) {answer['data']}"
     heading = f" path={_attribute(path)}"
+    if answer["encoding"]:
+        heading += f" encoding={_attribute(answer['encoding'])}"
     if kind == "bytes":
         heading += f' bytes="{answer["start"]}-{answer["end"]} of {size_bytes}"'
         if answer["start"] >= size_bytes > 0:
@@ -123,17 +125,25 @@ def edit_text(path: str, answer: Answer, count: int) -> str:
     if found == count:
         return f"Replaced {count} in {named(path)}, line{'s' if count > 1 else ''} {lines}."
     if not found:
-        hint = "; its lines end with \\r\\n" if answer["crlf"] else "; read the file and copy it exactly"
-        raise OSError(f"the old text does not occur in {named(path)}{hint}. Nothing was changed.")
+        raise OSError(
+            f"the old text does not occur in {named(path)}; read the file and copy it exactly. Nothing was "
+            "changed."
+        )
     raise OSError(
         f"the old text occurs {found} times in {named(path)} (lines {lines}), not {count}. Nothing "
         f"was changed: give more of its surroundings, or count={found} to replace them all."
     )
 
 
-def written_text(path: str, size_bytes: int) -> str:
-    """Word that a file was written."""
-    return f"Wrote {size_bytes} bytes to {named(path)}."
+def written_text(path: str, answer: Answer) -> str:
+    """Word that a file was written, and what is no longer as it was."""
+    encoding = f" in {answer['encoding']}" if answer["encoding"] else ""
+    said = [f"Wrote {answer['size']} bytes to {named(path)}{encoding}."]
+    if answer["was"]:
+        said.append(f"[before, it was {answer['was']}]")
+    if answer["was_crlf"]:
+        said.append("[before, its lines ended with \\r\\n; edit_file keeps that]")
+    return "\n".join(said)
 
 
 def deleted_text(path: str, answer: Answer) -> str:

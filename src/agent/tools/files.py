@@ -95,8 +95,8 @@ def _writing_tools(root: str) -> list[BaseTool]:
         whole = confined(path, root)
         data = content.encode("utf-8", "replace")
         encoded = base64.b64encode(data).decode()
-        await _asked(runtime, "write", path=whole, root=root, data=encoded)
-        return words.written_text(shown(whole, root), len(data))
+        answer = await _asked(runtime, "write", path=whole, root=root, data=encoded)
+        return words.written_text(shown(whole, root), answer)
 
     @sandbox_tool()
     async def edit_file(path: str, old: str, new: str, runtime: ToolRuntime[Any, Any], count: int = 1) -> str:

@@ -29,6 +29,11 @@ RESTARTED = (
     "[the Python kernel was started anew: variables, imports and definitions of earlier calls are lost; "
     "files are still there]"
 )
+DIED = {
+    "in the cell": "[the kernel died while this cell ran: a part of it may have taken effect]",
+    "before the cell": "[this cell did not run: the kernel died before it began; it can be run again]",
+    "unknown": "[the kernel died; whether this cell began is not known: look before you run it again]",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +159,7 @@ def code_text(result: CodeResult, limit_s: float, max_bytes: int) -> str:
     if result.error and result.error.name in {"StdinNotImplementedError", "EOFError"}:
         after.append(NO_INPUT)
     before = [RESTARTED] if result.restarted else []
+    before += [DIED[result.died]] if result.died else []
     room = max_bytes - sum(map(size, [*before, *after]))
     return "\n".join([*before, *blocks(parts, room), *after]) or "ok, no output"
 

@@ -10,6 +10,7 @@ import socket
 import sys
 
 from .agent import Agent
+from .archive import Kept
 from .family import adopt_orphans, signal_all
 from .limits import OomScore, limit_processes
 from .memory import MemoryWatch
@@ -31,7 +32,8 @@ async def _run(arguments: argparse.Namespace, score: OomScore) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         loop.add_signal_handler(signal.SIGTERM, over.set)
     memory = MemoryWatch(arguments.memory_mb * _MB, lazy=arguments.lazy_watch)
-    agent = Agent(Paths(arguments.home), arguments.run, arguments.cpu_s, memory.stir, score)
+    kept = Kept(arguments.keep) if arguments.keep else None
+    agent = Agent(Paths(arguments.home), arguments.run, arguments.cpu_s, memory.stir, score, kept)
     server = await asyncio.start_unix_server(agent.serve, sock=listener, limit=1024 * 1024)
     # Standard input is the server's end of a pipe: when it closes, the server is gone.
     lifeline = asyncio.StreamReader()
@@ -53,6 +55,7 @@ def _main() -> None:
     parser.add_argument("--listen-fd", type=int, required=True)
     parser.add_argument("--home", required=True)
     parser.add_argument("--run", required=True)
+    parser.add_argument("--keep", action="append", default=[])
     parser.add_argument("--memory-mb", type=int, default=0)
     parser.add_argument("--lazy-watch", action="store_true")
     parser.add_argument("--processes", type=int, default=0)

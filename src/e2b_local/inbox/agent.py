@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from .archive import Archive
+from .archive import Archive, Folders, Kept
 from .contexts import Contexts
 from .family import signal_all
 from .files import Files
@@ -31,8 +31,15 @@ class Agent:
     """Answers operations: a request, then what the operation streams, then `{"ok": …}` or `{"error": …}`."""
 
     def __init__(
-        self, paths: Paths, run_dir: str, cpu_s: int, stirred: Callable[[], None], score: OomScore
+        self,
+        paths: Paths,
+        run_dir: str,
+        cpu_s: int,
+        stirred: Callable[[], None],
+        score: OomScore,
+        kept: Kept | None,
     ) -> None:
+        """Take what a snapshot keeps; None, without isolation, for the home and the temporary folder."""
         self._environment = dict(os.environ)
         self._stirred = stirred
         self._contexts = Contexts(paths, run_dir, lambda: self._environment, cpu_s)
@@ -41,7 +48,7 @@ class Agent:
         files = Files(paths)
         watching = Watching(paths)
         self._processes = processes = Processes(paths, reaper, lambda: self._environment, cpu_s, score)
-        archive = Archive([paths.home, os.environ.get("TMPDIR", "/tmp")], reaper)
+        archive = Archive(kept or Folders([paths.home, os.environ.get("TMPDIR", "/tmp")]), reaper)
         self._unary: dict[str, Unary] = {
             "configure": self._configure,
             "freeze": self._freeze,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import stat
 import subprocess
 import tempfile
 from typing import IO
@@ -15,19 +16,84 @@ from .wire import CHUNK_BYTES, Channel, Message, OpError
 _TAR = ["tar", "--xattrs", "--xattrs-include=user.*", "-C", "/"]
 
 
-class Archive:
-    """Moves the writable folders through a channel as a tar stream."""
+class Kept:
+    """What a user has put into the filesystems of an isolated box, wherever it was allowed to.
 
-    def __init__(self, folders: list[str], reaper: Reaper) -> None:
+    Every such box has the same, so that each name is the same in another.
+    """
+
+    def __init__(self, mounts: list[str]) -> None:
+        # What is there at the start is not the user's: the system's folders, the way to Python.
+        self._folders: dict[str, int] = {}
+        self._given: set[str] = set()
+        for mount in mounts:
+            self._look(mount, os.lstat(mount).st_dev)
+
+    def names(self) -> list[str]:
+        """Return what to pack, from the root on."""
+        found = []
+        for folder, device in self._folders.items():
+            with contextlib.suppress(OSError):
+                info = os.lstat(folder)
+                if stat.S_ISDIR(info.st_mode) and info.st_dev == device:
+                    found += [os.path.join(folder, name) for name in os.listdir(folder)]
+        return [path.lstrip("/") for path in found if path not in self._given]
+
+    def packed(self) -> list[str]:
+        """Return the options that rename what is packed; here none."""
+        return []
+
+    def unpacked(self) -> list[str]:
+        """Return the options that rename it back."""
+        return []
+
+    def _look(self, folder: str, device: int) -> None:
+        self._folders[folder] = device
+        self._given.add(folder)
+        for entry in os.scandir(folder):
+            self._given.add(entry.path)
+            if entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_dev == device:
+                self._look(entry.path, device)
+
+
+class Folders:
+    """The folders of a box without isolation.
+
+    Each is packed under its number: another box has its home elsewhere. Only what is in it: of /tmp the
+    folder itself is not the user's, and unpacking it would fail.
+    """
+
+    def __init__(self, folders: list[str]) -> None:
         self._folders = folders
-        # What is there at the start is not the user's: the way to a Python that is mounted below.
         self._given = {folder: frozenset(os.listdir(folder)) for folder in folders}
+
+    def names(self) -> list[str]:
+        """Return what to pack, from the root on."""
+        return [
+            f"{folder.lstrip('/')}/{name}"
+            for folder in self._folders
+            for name in os.listdir(folder)
+            if name not in self._given[folder]
+        ]
+
+    def packed(self) -> list[str]:
+        """Return the options that put a number in the place of a folder's name."""
+        return [f"--transform=s,^{each.lstrip('/')},{n},S" for n, each in enumerate(self._folders)]
+
+    def unpacked(self) -> list[str]:
+        """Return the options that put the names of this box's own folders in the place of their numbers."""
+        return [f"--transform=s,^{n},{each.lstrip('/')},S" for n, each in enumerate(self._folders)]
+
+
+class Archive:
+    """Moves what the user can write through a channel as a tar stream."""
+
+    def __init__(self, kept: Kept | Folders, reaper: Reaper) -> None:
+        self._kept = kept
         self._reaper = reaper
 
     async def pack(self, request: Message, channel: Channel) -> Message:
         """Send the folders; what cannot be read is left out."""
-        # Each folder is packed under its number: another box may have its home elsewhere. Of /tmp only what
-        # is in it: the folder itself is not the user's, and unpacking it would fail.
         # Holes stay holes: as zeros, one empty file could be larger than the host's disk.
         command = [
             *_TAR,
@@ -36,15 +102,9 @@ class Archive:
             "--ignore-failed-read",
             "--warning=no-file-ignored",
             "--file=-",
+            *self._kept.packed(),
         ]
-        names = []
-        for number, folder in enumerate(self._folders):
-            command.append(f"--transform=s,^{folder.lstrip('/')},{number},S")
-            names += [
-                f"{folder.lstrip('/')}/{name}"
-                for name in os.listdir(folder)
-                if name not in self._given[folder]
-            ]
+        names = self._kept.names()
         with tempfile.TemporaryFile() as listing:
             listing.write(b"".join(os.fsencode(name) + b"\0" for name in names))
             listing.seek(0)
@@ -71,9 +131,8 @@ class Archive:
             "--preserve-permissions",
             "--no-overwrite-dir",
             "--file=-",
+            *self._kept.unpacked(),
         ]
-        for number, folder in enumerate(self._folders):
-            command += [f"--transform=s,^{number},{folder.lstrip('/')},S"]
         process = self._start(command, stdin=subprocess.PIPE)
         status = self._reaper.watch(process.pid)
         assert process.stdin is not None

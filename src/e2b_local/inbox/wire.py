@@ -69,6 +69,8 @@ class Channel:
         self.writer.close()
 
     async def _send(self, kind: int, payload: bytes) -> None:
+        if len(payload) > MAX_FRAME_BYTES:  # the other side would hang up without a word
+            raise OpError("invalid_argument", f"a message of {len(payload)} bytes is too large")
         self.writer.write(_HEADER.pack(kind, len(payload)))
         self.writer.write(payload)
         await self.writer.drain()

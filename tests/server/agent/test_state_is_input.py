@@ -1,5 +1,6 @@
 """State is input: what a client writes into the state of `agent` gives it nothing that it may not have."""
 
+import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -254,8 +255,64 @@ async def test_counters_in_state_give_no_longer_run(
     state = await agent.ainvoke(
         Command(update=given, goto="SandboxMiddleware.before_agent"), config(f"counter {counter}")
     )
-    assert 2 <= len(tool_texts(state)) <= 4
+    ran = [text for text in tool_texts(state) if text.startswith("exit_code: 0")]
+    assert 2 <= len(ran) <= 3
     assert "limit" in state["messages"][-1].text
+
+
+def calls(number: int) -> list[dict[str, Any]]:
+    """Return calls of a tool that only looks."""
+    ids = [f"call-{index}" for index in range(number)]
+    return [{"name": "list_files", "args": {}, "id": one, "type": "tool_call"} for one in ids]
+
+
+def sent(call: dict[str, Any], state: dict[str, Any]) -> Send:
+    """Return a call as langgraph sends it, with a state of its own."""
+    arg = {"__type": "tool_call_with_context", "tool_call": call, "state": state}
+    return Send("tools", arg)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        lambda _: Command(update={"messages": [AIMessage("", tool_calls=calls(20))]}, goto="tools"),
+        lambda _: Command(update={"messages": [AIMessage("", tool_calls=calls(20))]}, goto=["tools"] * 9),
+        lambda _: Command(goto=[Send("tools", [call]) for call in calls(20)]),
+        lambda state: Command(goto=[sent(call, state) for call in calls(20)]),
+    ],
+    ids=["one message", "one message, again", "sent", "sent with a state"],
+)
+async def test_calls_that_a_client_sends_to_the_tools_are_within_the_limit(
+    make: Callable[..., Any], command: Callable[[dict[str, Any]], Any]
+) -> None:
+    """Past every hook: as many are carried out as a run may, the others are answered; the next run works."""
+    agent, thread = make(ASK_FIRST="", MAX_TOOL_CALLS="3"), config(f"sent {uuid.uuid4()}")
+    values = await agent.ainvoke({"messages": [HumanMessage("over")]}, thread)
+    state = await agent.ainvoke(command(values), thread | {"run_id": uuid.uuid4()})
+    refused = [text for text in tool_texts(state) if "may call 3 tools" in text]
+    assert (len(refused), len(tool_texts(state))) == (17, 20)
+    state = await agent.ainvoke({"messages": [HumanMessage("look")]}, thread | {"run_id": uuid.uuid4()})
+    assert "[[PASSED redacted]]" in tool_texts(state)[-1]
+
+
+async def test_models_that_a_client_sends_a_run_to_are_within_the_limit(make: Callable[..., Any]) -> None:
+    """Each says so, and makes no call."""
+    agent, thread = make(ASK_FIRST="", MAX_MODEL_CALLS="3"), config("models")
+    await agent.ainvoke({"messages": [HumanMessage("over")]}, thread)
+    goto = [Send("model", {"messages": [HumanMessage("over")]})] * 20
+    state = await agent.ainvoke(Command(goto=goto), thread | {"run_id": uuid.uuid4()})
+    said = [message.text for message in state["messages"] if isinstance(message, AIMessage)]
+    assert len([text for text in said if "may call its model 3 times" in text]) == 17
+
+
+async def test_program_that_gives_its_runs_no_ids_may_begin_as_many_as_it_likes(
+    make: Callable[..., Any],
+) -> None:
+    """Calls of one thread's runs are not put together."""
+    agent, thread = make(ASK_FIRST="", MAX_TOOL_CALLS="1", MAX_MODEL_CALLS="2"), config("many runs")
+    for _ in range(3):
+        state = await agent.ainvoke({"messages": [HumanMessage("look")]}, thread)
+        assert "[[PASSED redacted]]" in tool_texts(state)[-1]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command, Send
 
 from agent.errors import InputError
@@ -22,6 +23,9 @@ from support.e2b_process import E2BLocal
 __all__ = ["make", "openai"]
 
 CALL = {"name": "list_files", "args": {}}
+MANY = [CALL | {"id": f"call-{index}", "type": "tool_call"} for index in range(1_001)]
+SENT = {"__type": "tool_call_with_context"}
+ALL = RemoveMessage(id=REMOVE_ALL_MESSAGES)
 
 
 async def works(agent: Any, thread: str) -> None:
@@ -46,17 +50,32 @@ async def works(agent: Any, thread: str) -> None:
         Command(update={"__start__": 5}),
         Command(update={"__resume__": APPROVE}),
         Command(goto=[Send("tools", 5)]),
+        Command(goto=[Send("tools", [])]),
+        Command(goto=[Send("tools", [5])]),
+        Command(goto=[Send("tools", [{"type": "tool_call"}])]),
+        Command(goto=[Send("tools", {"messages": 5})]),
+        Command(goto=[Send("tools", SENT)]),
+        Command(goto=[Send("tools", SENT | {"tool_call": 5, "state": {}})]),
+        Command(goto=[Send("tools", SENT | {"tool_call": CALL, "state": {}})]),
+        Command(goto=[Send("tools", SENT | {"tool_call": CALL | {"id": "1"}, "state": 5})]),
+        Command(goto=[Send("tools", SENT | {"tool_call": CALL | {"id": "1"}, "state": {"messages": 5}})]),
+        Command(goto=[Send("model", {})]),
         Command(goto=["tools"] * 101),
+        Command(update={"messages": [AIMessage("", tool_calls=MANY)]}, goto="tools"),
+        Command(update={"messages": {"__overwrite__": [AIMessage("", tool_calls=MANY)]}}, goto="tools"),
+        Command(goto=[Send("tools", MANY)]),
+        Command(goto=[Send("tools", MANY[:20])] * 60),
+        Command(goto=[Send("tools", {"messages": [AIMessage("", tool_calls=MANY[:20])]})] * 60),
     ],
-    ids=str,
+    ids=lambda command: str(command)[:120],
 )
 async def test_command_that_cannot_be_applied_is_refused_before_it_is_kept(
     make: Callable[..., Any], command: Any
 ) -> None:
     """One clear error; the question stays open, and nothing ran."""
-    agent, thread = make(), f"refused {command}"
+    agent, thread = make(), f"refused {str(command)[:120]}"
     await ask(agent, thread)
-    with pytest.raises(InputError, match=r"command\.(update|goto)"):
+    with pytest.raises(InputError, match=r"command(\.update|\.goto| brings)"):
         await agent.ainvoke(command, config(thread))
     assert (await agent.aget_state(config(thread))).interrupts
     await works(agent, thread)
@@ -100,6 +119,7 @@ async def test_state_update_that_cannot_be_applied_is_refused(
         [("jump_to", "x"), ("jump_to", "y")],
         [("sandbox_loss", {"__overwrite__": 1}), ("sandbox_loss", {"__overwrite__": 2})],
         {"thread_model_call_count": 1},
+        [("work_began", 1.0), ("work_began", 2.0)],
         {"messages": [RemoveMessage(id="not there")]},
         {"sandbox_id": {"not": "an id"}},
         {"sandbox_id": "x" * 100_000},
@@ -116,6 +136,25 @@ async def test_key_may_be_written_again_and_again(make: Callable[..., Any], upda
     for _ in range(2):
         with pytest.raises(InputError, match="that is no answer"):
             await agent.ainvoke(Command(resume=WRONG, update=update), config(thread))
+    await works(agent, thread)
+
+
+@pytest.mark.parametrize(
+    "removals",
+    [
+        [ALL, RemoveMessage(id="human")],
+        [ALL, HumanMessage("over"), ALL, RemoveMessage(id="human"), HumanMessage("over")],
+        [RemoveMessage(id="human"), RemoveMessage(id="human")],
+    ],
+    ids=["of all and of one", "of all, twice", "of one, twice"],
+)
+async def test_removals_leave_nothing_but_messages(make: Callable[..., Any], removals: list[Any]) -> None:
+    """Behind a removal of all messages, langgraph takes another for a message to keep."""
+    agent, thread = make(), f"removals {removals}"
+    await agent.ainvoke({"messages": [HumanMessage("look", id="human")]}, config(thread))
+    await agent.ainvoke(Command(update={"messages": removals}, goto="model"), config(thread))
+    left = (await agent.aget_state(config(thread))).values["messages"]
+    assert not [one for one in left if isinstance(one, RemoveMessage)]
     await works(agent, thread)
 
 

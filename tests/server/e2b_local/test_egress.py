@@ -118,6 +118,40 @@ async def test_addresses_on_every_port(make_sandbox: MakeSandbox, world: SmallWo
     assert (told["allow_out"], told["deny_out"]) == (["shop.example"], [ALL])
 
 
+_HOLD = """
+import socket, time
+server = socket.create_server(("127.0.0.1", 0))
+with socket.create_connection(("198.51.100.1", 8080), 10) as far:
+    near = socket.create_connection(server.getsockname())
+    taken, _ = server.accept()
+    print("connected", flush=True)
+    far.settimeout(60)
+    try:
+        print("ended" if far.recv(1) == b"" else "answered")
+    except OSError as exc:
+        print(type(exc).__name__)
+    near.sendall(b"x")
+    print(taken.recv(1).decode())
+"""
+
+
+@pytest.mark.parametrize(
+    "options", [{"allow_internet_access": False}, {"allow_out": ["198.51.100.2"], "deny_out": [ALL]}]
+)
+async def test_rules_that_get_narrower_break_what_is_connected(
+    make_sandbox: MakeSandbox, options: dict[str, object]
+) -> None:
+    """A program is told at once, and waits for no time limit; within the sandbox its connections stay."""
+    sandbox = await make_sandbox(network={"allow_out": ["198.51.100.1"], "deny_out": [ALL]})
+    await sandbox.files.write("hold.py", _HOLD)
+    said: asyncio.Queue[str] = asyncio.Queue()
+    command = await sandbox.commands.run("python hold.py", background=True, on_stdout=said.put_nowait)
+    assert (await said.get()).startswith("connected")
+    await sandbox.update_network(cast(SandboxNetworkUpdate, options))
+    result = await command.wait()
+    assert result.stdout.split()[1:] in (["ConnectionAbortedError", "x"], ["ConnectionResetError", "x"])
+
+
 _TRICKS = """
 import concurrent.futures, itertools, socket
 OPTIONS = {

@@ -38,18 +38,36 @@ async def test_host_files_are_not_there(shared: AsyncSandbox, tmp_path: pathlib.
     assert tmp_path.relative_to("/").parts[1] not in await _shell(shared, "ls /tmp")
 
 
-async def test_only_its_own_folders_can_be_written(shared: AsyncSandbox) -> None:
-    """Only home, /tmp, /dev/shm and the run folder take files; Python's packages least of all."""
+async def test_what_is_the_hosts_cannot_be_written(shared: AsyncSandbox) -> None:
+    """Nothing that a program can write lies on a filesystem of the host; Python's packages least of all."""
     found = await _shell(
         shared,
-        "find / -xdev -path /proc -prune -o -type d -writable -print 2>/dev/null;"
-        "find /home /dev -type d -writable 2>/dev/null;"
-        "for d in / /usr /etc /opt \"$(python -c 'import numpy; print(numpy.__path__[0])')\";"
-        ' do touch "$d/x" 2>/dev/null && echo "wrote $d"; done; true',
+        "find / -xdev -type d -writable > /tmp/writable; find /home /tmp /etc /dev /run -type d -writable"
+        " >> /tmp/writable 2> /dev/null; sort -u /tmp/writable | xargs stat -f -c %T | sort -u; echo;"
+        "for d in /usr /usr/bin /bin /lib /root /.e2b-local /.e2b-local/inbox"
+        ' "$(python -c \'import numpy; print(numpy.__path__[0])\')" "$(dirname $(which python))";'
+        ' do touch "$d/x" 2>/dev/null && echo "wrote $d"; done;'
+        "for f in /etc/hosts /etc/passwd /etc/profile; do rm -f $f; echo x >> $f; done 2> /dev/null; true",
     )
-    written = {line for line in found.splitlines() if line.startswith(("wrote", "/"))}
-    own = ("/home", "/dev/shm", "/dev/pts", "/tmp", "/run/e2b")
-    assert {line for line in written if not line.startswith(own)} == set()
+    kinds, _, written = found.partition("\n\n")
+    assert set(kinds.split()) <= {"tmpfs", "devpts"}
+    assert written == "exit 0\n"
+    assert "e2b.local" in await shared.files.read("/etc/hosts")
+
+
+async def test_the_agent_cannot_be_replaced(shared: AsyncSandbox) -> None:
+    """No folder that leads to what it imports can be renamed, also not where the sandbox owns its root."""
+    await shared.files.write(
+        "rename.py",
+        "import os, pathlib, sys\n"
+        "ends = ['/.e2b-local/inbox', '/etc/ld.so.cache', sys.executable, os.__file__]\n"
+        "ends += [each for each in ('/lib', '/lib64') if os.path.exists(each)]\n"
+        "for end in map(pathlib.Path, ends):\n"
+        "    for folder in (end, *end.parents[:-1]):\n"
+        "        try:\n            os.rename(folder, f'{folder}.away')\n            print(folder)\n"
+        "        except OSError:\n            pass\n",
+    )
+    assert (await shared.commands.run("python rename.py")).stdout == ""
 
 
 async def test_host_processes_cannot_be_seen_or_signalled(server: E2BLocal, shared: AsyncSandbox) -> None:

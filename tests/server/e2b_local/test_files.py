@@ -183,3 +183,49 @@ async def test_a_signed_address_takes_an_upload(shared: AsyncSandbox) -> None:
         assert (await client.get(url)).text == "up"
         assert (await client.post(url, files={"file": ("signed.txt", b"no")})).status_code == 401
     assert await shared.files.read("signed.txt") == "up"
+
+
+_PART = b'--x\r\nContent-Disposition: form-data; name="%b"\r\n\r\n%b\r\n'
+
+
+async def test_a_signed_address_takes_a_part_without_a_name_of_a_file(shared: AsyncSandbox) -> None:
+    """A page sends a text so; it is written to the path that was signed, however long it is."""
+    async with httpx.AsyncClient(timeout=60) as client:
+        for number, content in enumerate(
+            (b"text", b"", b"a\r\nb\r\n", "ü\N{SNAKE}".encode(), b"l" * 3_000_000)
+        ):
+            url = shared.upload_url(f"typed/{number}.txt", use_signature_expiration=60)
+            answer = await client.post(url, files={"file": (None, content)})
+            assert answer.status_code == 200, answer.text
+            assert [each["path"] for each in answer.json()] == [f"/home/user/typed/{number}.txt"]
+            assert bytes(await shared.files.read(f"typed/{number}.txt", format="bytes")) == content
+
+
+async def test_a_form_writes_its_file_and_leaves_its_other_fields(shared: AsyncSandbox) -> None:
+    """Beside a part named file, what else a page sends is no file; alone, it is a 400 that says so."""
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    async with httpx.AsyncClient() as client:
+        url = shared.upload_url("form.txt")
+        fields = _PART % (b"token", b"t") + _PART % (b"file", b"mine") + _PART % (b"submit", b"Send")
+        assert (await client.post(url, content=fields + b"--x--\r\n", headers=kind)).status_code == 200
+        assert await shared.files.read("form.txt") == "mine"
+        url = shared.upload_url("none.txt")
+        answer = await client.post(url, content=_PART % (b"token", b"t") + b"--x--\r\n", headers=kind)
+        assert (answer.status_code, "named 'file'" in answer.text) == (400, True)
+        twice = _PART % (b"file", b"1") + _PART % (b"file", b"2") + b"--x--\r\n"
+        assert (await client.post(url, content=twice, headers=kind)).status_code == 400
+        assert await shared.files.read("none.txt") == "1"  # as E2B has it: the first was written
+        answer = await client.post(url, content=_PART % (b"file", b"half"), headers=kind)
+        assert (answer.status_code, "breaks off" in answer.text) == (400, True)
+
+
+async def test_a_part_without_any_path_is_refused(shared: AsyncSandbox) -> None:
+    """With neither a signed path nor a name of its own there is nowhere to write it."""
+    headers = {
+        "E2b-Sandbox-Id": shared.sandbox_id, "E2b-Sandbox-Port": "49983",
+        "X-Access-Token": str(shared._envd_access_token),
+    }  # fmt: skip
+    async with httpx.AsyncClient() as client:
+        url = f"{shared.connection_config._sandbox_url}/files"
+        answer = await client.post(url, files={"file": (None, b"x")}, headers=headers)
+    assert (answer.status_code, "no path" in answer.text) == (400, True)

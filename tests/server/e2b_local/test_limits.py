@@ -41,9 +41,10 @@ async def doomed(small_server: E2BLocal) -> AsyncIterator[AsyncSandbox]:
     await sandbox.kill()
 
 
-@pytest.mark.parametrize("folder", ["/home/user", "/tmp", "/dev/shm"])
+@pytest.mark.parametrize("folder", ["/home/user", "/tmp", "/workspace", "/dev/shm"])
 async def test_the_disk_is_bounded(small: AsyncSandbox, folder: str) -> None:
     """Filling it ends in an error that says so, here and not on the host; there is room again afterwards."""
+    await small.files.make_dir(folder)
     with pytest.raises(CommandExitException, match="No space left on device"):
         await small.commands.run(f"head -c 400M /dev/zero > {folder}/full")
     if folder != "/dev/shm":
@@ -202,7 +203,7 @@ _ENTRIES = {
 }
 
 
-@pytest.mark.parametrize("folder", ["/home/user", "/tmp", "/dev/shm"])
+@pytest.mark.parametrize("folder", ["/home/user", "/tmp", "/workspace", "/dev/shm"])
 @pytest.mark.parametrize("make", _ENTRIES.values(), ids=_ENTRIES)
 async def test_the_number_of_files_is_bounded(small: AsyncSandbox, folder: str, make: str) -> None:
     """Those without content cost memory too: they end like a full disk; there is room again afterwards."""

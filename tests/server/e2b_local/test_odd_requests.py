@@ -113,7 +113,8 @@ async def test_bodies_that_are_none_are_refused(server: E2BLocal, shared: AsyncS
         for path in (f"{own}/refreshes", f"{own}/snapshots", f"{own}/pause", "/_local/faults"):
             assert await _status(server, f"POST {path}", key, body) == 400, path
         assert await _status(server, "POST /filesystem.Filesystem/Stat", _traffic(shared), body) == 400
-        assert await _status(server, "POST /execute", _traffic(shared, "49999"), body) == 400
+        # E2B's interpreter is another program, with another word for it.
+        assert await _status(server, "POST /execute", _traffic(shared, "49999"), body) in (400, 422)
     assert await shared.is_running()
 
 

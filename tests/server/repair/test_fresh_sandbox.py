@@ -1,6 +1,7 @@
 """The sandbox that a patch is verified in: set up like the first one, ended whatever happens."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from e2b_code_interpreter import AsyncSandbox
@@ -23,6 +24,14 @@ async def verifying(sandboxes: E2BLocal, repair: Repair, count: int = 1) -> list
     """Wait until so many sandboxes are there to verify in, and return their ids."""
     marks = {"thread": repair.thread_id, USE: VERIFY}
     return [info.sandbox_id for info in await until_alive(sandboxes, count, **marks)]
+
+
+async def hanging(make_repair: MakeRepair, monkeypatch: pytest.MonkeyPatch) -> tuple[Repair, Any]:
+    """Return a repair, and its run in which the verification hangs until the weather changes."""
+    repair = make_repair(plan(MEND))
+    await repair.start(ONE, test_command=HANGS_IN_THE_SUN)
+    monkeypatch.setenv("WEATHER", "sun")
+    return repair, asyncio.create_task(repair.answer(APPROVE))
 
 
 async def test_set_up_runs_on_what_was_sent_and_the_patch_comes_after(make_repair: MakeRepair) -> None:
@@ -75,10 +84,7 @@ async def test_lost_sandbox_is_made_again_once(
     make_repair: MakeRepair, sandboxes: E2BLocal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It dies under the tests: another one serves as well, and nobody is told of a loss."""
-    repair = make_repair(plan(MEND))
-    await repair.start(ONE, test_command=HANGS_IN_THE_SUN)
-    monkeypatch.setenv("WEATHER", "sun")
-    running = asyncio.create_task(repair.answer(APPROVE))
+    repair, running = await hanging(make_repair, monkeypatch)
     (first,) = await verifying(sandboxes, repair)
     monkeypatch.setenv("WEATHER", "rain")
     await AsyncSandbox.kill(first, **sandboxes.options)
@@ -91,10 +97,7 @@ async def test_two_lost_sandboxes_are_one_clear_error(
     make_repair: MakeRepair, sandboxes: E2BLocal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No third one; the patch is on record, and going on verifies it."""
-    repair = make_repair(plan(MEND))
-    await repair.start(ONE, test_command=HANGS_IN_THE_SUN)
-    monkeypatch.setenv("WEATHER", "sun")
-    running = asyncio.create_task(repair.answer(APPROVE))
+    repair, running = await hanging(make_repair, monkeypatch)
     for _ in range(2):
         (found,) = await verifying(sandboxes, repair)
         await AsyncSandbox.kill(found, **sandboxes.options)
@@ -110,10 +113,7 @@ async def test_cancelled_verification_leaves_no_sandbox_behind(
     make_repair: MakeRepair, sandboxes: E2BLocal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The thread keeps its own, and the run can go on."""
-    repair = make_repair(plan(MEND))
-    await repair.start(ONE, test_command=HANGS_IN_THE_SUN)
-    monkeypatch.setenv("WEATHER", "sun")
-    running = asyncio.create_task(repair.answer(APPROVE))
+    repair, running = await hanging(make_repair, monkeypatch)
     await verifying(sandboxes, repair)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

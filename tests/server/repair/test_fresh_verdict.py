@@ -81,28 +81,6 @@ async def test_red_names_what_the_steps_left_beside_the_patch(make_repair: MakeR
     assert told in repair.mind.asked[1]
 
 
-async def test_added_files_that_git_ignores_are_named(make_repair: MakeRepair) -> None:
-    """They are in the patch and the tests pass with them, but `git add` passes them over."""
-    project = CALC | {".gitignore": "build/\n*.gen.sh\n!kept.gen.sh\n", "calc.sh": ". ./build/calc.sh\n"}
-    mended = (
-        "mkdir build; echo 'add() { echo $(($1 + $2)); }; double() { echo $(($1 + $1)); }' > build/calc.sh"
-    )
-    repair = make_repair(
-        plan(
-            (
-                "build/calc.sh",
-                f"{mended}; echo > a.gen.sh; echo > kept.gen.sh; echo > b.sh; echo > ':(exclude)c.sh'",
-            )
-        )
-    )
-    await repair.start(project)
-    state = await repair.answer(APPROVE)
-    assert state["status"] == "passed"
-    assert state["warnings"] == [
-        "The patch adds files that .gitignore names, which `git add` passes over: a.gen.sh, build/calc.sh."
-    ]
-
-
 async def test_links_and_what_lies_behind_them_turn_no_test_green(make_repair: MakeRepair) -> None:
     """A folder of the project replaced by a link to a mended one elsewhere: the patch holds no link."""
     project = {

@@ -118,7 +118,7 @@ async def test_node_project_in_a_folder_of_its_own(make_repair: MakeRepair, tmp_
 async def test_patch_holds_what_a_patch_can_and_says_what_it_cannot(
     make_repair: MakeRepair, tmp_path: Path
 ) -> None:
-    """New, deleted, renamed, odd names, modes, no newline at the end; binary files and links are named."""
+    """New, deleted, renamed, odd names, modes, no newline at the end, any bytes; links are named."""
     project = CALC | {
         'not "touched"\t.txt': "kept\n",
         "gone.txt": "bye",
@@ -140,15 +140,11 @@ printf 'a\\0b' > data.bin; ln -s /etc/passwd link; printf '\\xff' > latin; print
     wanted = project | {"calc.sh": MENDED, "new.txt": "no newline", "empty": "", "tool": "#!/bin/sh\n"}
     wanted['d e/qu"ote\\ä\ttab'] = wanted.pop("old name")
     del wanted["gone.txt"]
+    wanted |= {"data.bin": "a\0b", "latin": "\udcff", "\udcfe": "x"}
     assert after == wanted
     executable = {path for path in after if (tmp_path / path).stat().st_mode & 0o100}
     assert executable == {"plain", "tool"}  # `run` is as it was written here; the patch has no word on it
-    assert state["left_out"] == {
-        "data.bin": "it is binary",
-        "latin": "it is binary",
-        "link": "it is, or was, a link",
-        "\\xfe": "its name is not UTF-8",
-    }
+    assert state["left_out"] == {"link": "it is, or was, a link"}
     assert "Changed, but not in the patch: " in state["summary"]
 
 
@@ -176,7 +172,9 @@ async def test_files_that_no_patch_holds_are_there_where_the_client_sent_them(
 ) -> None:
     """Dependencies that are part of what was sent: in both sandboxes, and not in the patch."""
     project = CALC | {"node_modules/run.sh": CALC["tests/run.sh"], "tests/run.sh": ". node_modules/run.sh\n"}
-    repair = make_repair(plan(ADD, DOUBLE))
+    project["node_modules/.package-lock.json"] = "{}"
+    change = ("node_modules/run.sh", "echo >> node_modules/run.sh")
+    repair = make_repair(plan(ADD, DOUBLE, change))
     state = await repair.start(project)
     assert state["tests_before"]["output"] == "FAIL add\nFAIL double\n"
     state = await repair.answer(APPROVE)

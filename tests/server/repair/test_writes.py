@@ -70,3 +70,35 @@ async def test_thread_can_be_read_after_an_answer_beside_a_new_beginning(make_re
     await repair.start()
     await repair.run(Command(resume=APPROVE, goto="bootstrap"))
     await works(repair)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("limits", {"tries": 10**9}),
+        ("limits", 5),
+        ("limits", {"__overwrite__": {"time_s": -1}}),
+        ("test_command", ["true"]),
+        ("setup_command", "\0"),
+        ("goal", 5),
+        ("workdir", {}),
+    ],
+    ids=str,
+)
+async def test_what_a_repair_cannot_begin_with_is_never_kept(
+    make_repair: MakeRepair, key: str, value: Any
+) -> None:
+    """By no way in: the next input, which does not name it, begins a repair with what it was."""
+    repair = make_repair(plan(ADD, DOUBLE))
+    await repair.start()
+    before = (await repair.values())[key]
+    for given in (
+        Command(resume=APPROVE, update={key: value}),
+        Command(goto="bootstrap", update={key: value}),
+    ):
+        with pytest.raises(InputError, match=f"`{key}`"):
+            await repair.run(given)
+    with pytest.raises(InputError, match=f"`{key}`"):
+        await repair.graph.aupdate_state(repair.config, {key: value}, as_node="approve")
+    assert (await repair.values())[key] == before
+    await works(repair)

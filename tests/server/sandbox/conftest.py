@@ -50,7 +50,7 @@ def make_manager(settings: Settings) -> MakeManager:
             policy=SandboxPolicy.model_validate(policy),
             deployment=deployment,
             # Impatient: the same tries, without waiting for a human's sake.
-            retries=Retries((0.01, 0.02, 0.05), (0.01, 0.02, 0.05)),
+            retries=Retries((0.01, 0.02, 0.05), (0.01, 0.02, 0.05), 0.01),
         )
 
     return make

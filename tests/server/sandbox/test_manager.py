@@ -9,6 +9,7 @@ from e2b_code_interpreter import AsyncSandbox
 from agent.errors import SandboxError, SandboxKeyError, SandboxQuotaError, SandboxUnreachableError
 from agent.sandbox.e2b import E2BProvider
 from agent.sandbox.live import box
+from agent.sandbox.manager import Acquired
 from agent.sandbox.owners import Owner
 from agent.sandbox.provider import SandboxSpec
 from agent.settings import Settings
@@ -49,6 +50,25 @@ async def test_a_whole_run_sends_no_request_more_than_needed(
         await box(again.handle).run_command("true", timeout_s=30)
     await manager.release(owner, acquired.sandbox_id)
     assert hits(sandboxes) == 1 + 3 + 1
+
+
+async def test_acquisitions_of_one_run_at_once_do_not_disturb_each_other(
+    make_manager: MakeManager, owner: Owner
+) -> None:
+    """Each stands somewhere of its own: one connects to what there is, others find theirs gone."""
+    first = await make_manager().acquire(owner, "")
+    manager, later = make_manager(), replace(owner, run="later", task="later")
+    ids = [first.sandbox_id, "gone-one", "gone-two", "gone-three"]
+    acquired = await asyncio.gather(*(manager.acquire(later, one) for one in ids), return_exceptions=True)
+    ways = [one.how if isinstance(one, Acquired) else type(one) for one in acquired]
+    # A run makes two sandboxes at most, whatever ids it is given.
+    assert (ways[0], sorted(map(str, ways[1:]))) == (
+        "connected",
+        [str(SandboxError), "replaced", "replaced"],
+    )
+    for one in acquired:
+        if isinstance(one, Acquired):
+            await manager.release(later, one.sandbox_id)
 
 
 async def test_every_connect_states_the_lease(

@@ -1,6 +1,7 @@
 """Cells behave as in any notebook, and end when they must."""
 
 import asyncio
+import secrets
 
 import pytest
 from e2b.sandbox_async.commands.command import Commands
@@ -32,6 +33,63 @@ async def test_a_cell_works_as_in_a_notebook(box: E2BBox, code: str, printed: st
     assert result.error is None
     assert (result.stdout, result.stderr) == (printed, "")
     assert [rich.data["text/plain"] for rich in result.results] == ([value] if value is not None else [])
+
+
+BACKGROUND = "echo now; (sleep 1; echo later; echo {path} done > {path}; sleep 30) & "
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "%%bash\n" + BACKGROUND,
+        "%%sh\n" + BACKGROUND,
+        "%%script bash\n" + BACKGROUND,
+        "!" + BACKGROUND,
+        f"import os; os.system({BACKGROUND!r});",
+        "import subprocess; print('now'); subprocess.Popen('sleep 30; echo > {path}', shell=True);",
+    ],
+)
+async def test_what_runs_on_in_the_background_does_not_hold_a_cell(box: E2BBox, code: str) -> None:
+    """Its result comes at once, and what runs on is not ended by a closed pipe."""
+    path = f"/tmp/{secrets.token_hex(4)}"
+    result = await box.run_code(code.replace("{path}", path), timeout_s=25)
+    assert not result.timed_out
+    assert (result.error, result.stdout) == (None, "now\n")
+    if "later" in code:
+        there = f"import os, time\nwhile not os.path.exists({path!r}): time.sleep(0.1)"
+        assert not (await box.run_code(there, timeout_s=20)).timed_out
+
+
+async def test_a_thread_prints_for_the_cell_that_runs(box: E2BBox) -> None:
+    """Whichever cell has started it: what it prints meanwhile is not lost."""
+    start = """
+import threading, time
+go, done = threading.Event(), threading.Event()
+def work():
+    go.wait()
+    print("from the thread")
+    done.set()
+threading.Thread(target=work).start()
+"""
+    assert (await box.run_code(start, timeout_s=60)).stdout == ""
+    assert (await box.run_code("go.set(); done.wait();", timeout_s=60)).stdout == "from the thread\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "printed", "error"),
+    [
+        ("%%bash\necho out; echo err >&2; exit 3", "out\n", "CalledProcessError"),
+        ("%%bash --no-raise-error\necho out; echo err >&2; exit 3", "out\n", ""),
+        ("%%bash --out kept\necho out; echo err >&2", "", ""),
+        ("%%python3\nimport sys; print('é'); print('err', file=sys.stderr)", "é\n", ""),
+        ("%%bash\ncat /dev/stdin; echo err >&2\nrest of it", "rest of it\n", ""),
+    ],
+)
+async def test_script_cells_are_ipythons_own(box: E2BBox, code: str, printed: str, error: str) -> None:
+    """Their options, both streams, their input and their exit code."""
+    result = await box.run_code(code, timeout_s=60)
+    assert (result.stdout, result.stderr) == (printed, "err\n")
+    assert (result.error.name if result.error else "") == error
 
 
 SLOW_READER = """

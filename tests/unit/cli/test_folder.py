@@ -89,7 +89,7 @@ def test_entry_behind_a_link_is_left_out_by_name(folder: Path, tmp_path: Path) -
     packed = pack(folder)
     assert packed.names == ("a.py",)
     assert packed.left_out.items() >= {"deep/x.py": "behind a link", "abs/passwd": "behind a link"}.items()
-    assert packed.left_out["a.py/under.py"] == "not a file"
+    assert packed.left_out["a.py/under.py"] == "deleted, or not checked out"
 
 
 def test_name_that_would_bend_a_line_is_left_out_by_name(folder: Path) -> None:
@@ -239,7 +239,6 @@ def test_diff_that_leads_out_of_the_folder_or_into_gits_is_refused(
         "diff --git a/a.py b/a.py\nold mode 100644\nnew mode 120000\n",
         "diff --git a/a.py b/a.py\nold mode 100644\nnew mode 104755\n",
         unified_diff({}, {"b\nc": "z\n"}),
-        '--- /dev/null\n+++ "b/\\377x"\n@@ -0,0 +1 @@\n+z\n',
         "--- /dev/null\n+++ b/\udc80x\n@@ -0,0 +1 @@\n+z\n",
     ],
     ids=[
@@ -251,7 +250,6 @@ def test_diff_that_leads_out_of_the_folder_or_into_gits_is_refused(
         "becomes a link",
         "setuid",
         "newline",
-        "bytes",
         "half",
     ],
 )

@@ -12,15 +12,7 @@ import pytest
 from agent.cli.git import GitError, in_repository
 from agent.cli.pack import PackError, pack
 from agent.cli.patch import PatchError, apply, refuse_uncommitted, uncommitted
-
-DIFF = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
-
-
-def git(folder: Path, *arguments: str, check: bool = True) -> None:
-    """Run git as a user would, with an identity of its own."""
-    settings = ("user.name=test", "user.email=test@example.com", "protocol.file.allow=always")
-    options = [word for setting in settings for word in ("-c", setting)]
-    subprocess.run(["git", *options, *arguments], cwd=folder, check=check, capture_output=True, timeout=60)
+from support.git import DIFF, commit, git
 
 
 @dataclass(frozen=True)
@@ -52,8 +44,7 @@ def trap(tmp_path: Path) -> Trap:
     (folder / "a.py").write_text("x = 1\n")
     (folder / ".gitattributes").write_text("* filter=trap diff=trap merge=trap\n")
     git(folder, "init", "-q")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "x")
+    commit(folder)
     os.utime(folder / "a.py", (1, 1))
     return Trap(folder, marker, program)
 

@@ -1,9 +1,7 @@
 """Which files of a folder are sent."""
 
 import io
-import json
 import os
-import subprocess
 import tarfile
 from pathlib import Path
 
@@ -11,12 +9,7 @@ import pytest
 
 from agent.cli.folder import Content, Folder
 from agent.cli.pack import MAX_BYTES, PackError, pack
-
-
-def git(folder: Path, *arguments: str) -> None:
-    """Run git with an identity of its own."""
-    identity = ["-c", "user.name=test", "-c", "user.email=test@example.com"]
-    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+from support.git import git
 
 
 @pytest.fixture
@@ -39,28 +32,29 @@ def folder(tmp_path: Path) -> Path:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    (tmp_path / "picture.png").write_bytes(b"\x89PNG\x00\xff")
     (tmp_path / "link.py").symlink_to(tmp_path / "a.py")
     return tmp_path
 
 
+LEFT_OUT = {
+    ".env": "may hold keys",
+    ".venv/": "caches or dependencies, and not tracked by git",
+    "__pycache__/": "caches or dependencies, and not tracked by git",
+    "link.py": "a link out of the folder",
+}
 SENT = {".env.example", ".gitignore", "a.py", "deep/.gitignore", "deep/kept.txt", "tests/test_a.py"}
 
 
 @pytest.mark.parametrize("repository", [False, True])
 def test_pack_honours_gitignore_in_a_repository_and_outside(folder: Path, repository: bool) -> None:
-    """Ignored files, keys, links and binary files stay; the reasons are told."""
+    """Ignored files, keys, caches and links out of the folder stay; the reasons are told."""
     if repository:
         git(folder, "init", "-q")
         git(folder, "add", "a.py", "-f", ".env")  # even a committed .env may hold a key
     packed = pack(folder)
     assert set(packed.project) == SENT
     assert packed.project["deep/kept.txt"] == "é\n"
-    assert packed.left_out == {
-        ".env": "may hold keys",
-        "link.py": "a link",
-        "picture.png": "binary",
-    }
+    assert packed.left_out == LEFT_OUT
     assert not (folder / ".git").exists() or repository
 
 
@@ -82,9 +76,19 @@ def test_pack_passes_over_files_that_are_deleted_but_still_in_the_index(folder: 
 def test_pack_without_git_passes_over_hidden_and_well_known_folders(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Less exact, and still no keys and no environments."""
-    monkeypatch.setattr("agent.cli.pack.find_git", lambda: None)
-    assert set(pack(folder).project) == {
+    """Less exact, and still no keys and no environments; it is told."""
+    monkeypatch.setattr("agent.cli.listing.find_git", lambda: None)
+    packed = pack(folder)
+    assert packed.left_out == {
+        ".env": "hidden, and git is not there to say more",
+        ".env.example": "hidden, and git is not there to say more",
+        ".gitignore": "hidden, and git is not there to say more",
+        ".venv/": "caches or dependencies, and not tracked by git",
+        "__pycache__/": "caches or dependencies, and not tracked by git",
+        "deep/.gitignore": "hidden, and git is not there to say more",
+        "link.py": "a link out of the folder",
+    }
+    assert set(packed.project) == {
         "a.py",
         "build/out.py",
         "deep/kept.txt",
@@ -96,6 +100,7 @@ def test_pack_without_git_passes_over_hidden_and_well_known_folders(
 
 def test_pack_sends_much_text_and_binary_files_as_an_archive(folder: Path) -> None:
     """More than the graph's input holds, or when asked for; executable files stay so, keys stay here."""
+    (folder / "picture.png").write_bytes(b"\x89PNG\x00\xff")
     (folder / "run.sh").write_text("#!/bin/sh\n")
     (folder / "run.sh").chmod(0o755)
     wanted = pack(folder, archived=True)
@@ -108,7 +113,7 @@ def test_pack_sends_much_text_and_binary_files_as_an_archive(folder: Path) -> No
         assert {"a.py", "picture.png", "run.sh"} <= entries.keys()
         assert entries["run.sh"] == 0o755
         assert entries["a.py"] == 0o644
-        assert packed.left_out == {".env": "may hold keys", "link.py": "a link"}
+        assert packed.left_out == LEFT_OUT
     assert "big.txt" in entries
 
 
@@ -144,11 +149,3 @@ def test_pack_of_nothing_is_an_error(tmp_path: Path, name: str) -> None:
     """An empty folder and a missing one are both refused."""
     with pytest.raises(PackError):
         pack(tmp_path / name)
-
-
-def test_pack_leaves_out_what_has_no_name_in_utf8(folder: Path) -> None:
-    """It is named all the same, in a form that can be written."""
-    (folder / os.fsdecode(b"caf\xe9.py")).write_text("x = 1\n")
-    packed = pack(folder)
-    assert packed.left_out["caf\\udce9.py"] == "its name is not UTF-8"
-    json.dumps(packed.project).encode()

@@ -71,9 +71,11 @@ def test_folder_that_cannot_be_read_and_is_not_tracked_is_named(folder: Path) ->
 
 @pytest.mark.parametrize("repository", [False, True])
 def test_folder_that_would_not_be_sent_may_be_unreadable(folder: Path, repository: bool) -> None:
-    """One that git ignores, and a well-known one."""
+    """One that git ignores, and one of dependencies that it does not track."""
+    (folder / "node_modules").rename(folder.parent / f"{folder.name}-aside")
     if repository:
         track(folder)
+    (folder.parent / f"{folder.name}-aside").rename(folder / "node_modules")
     for name in ("build", "node_modules"):
         (folder / name).chmod(0o000)
     assert set(pack(folder).project) == {".gitignore", "a.py", "deep/b.py"}
@@ -91,7 +93,7 @@ def test_folder_that_cannot_be_read_is_named_without_git(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plain walk stops there, too."""
-    monkeypatch.setattr("agent.cli.pack.find_git", lambda: None)
+    monkeypatch.setattr("agent.cli.listing.find_git", lambda: None)
     (folder / "deep").chmod(0o000)
     with pytest.raises(PackError, match=r"^deep cannot be read: Permission denied$"):
         pack(folder)

@@ -7,22 +7,11 @@ from pathlib import Path
 import pytest
 
 from agent.cli.patch import PatchError, apply, refuse_uncommitted, touched, uncommitted
+from support.git import commit, git
 
 DIFF = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
 AS_GIT = f"diff --git a/a.py b/a.py\n{DIFF}"
 """What a repair gives: git takes these paths for those of a repository's root."""
-
-
-def git(folder: Path, *arguments: str) -> None:
-    """Run git with an identity of its own."""
-    identity = ["-c", "user.name=test", "-c", "user.email=test@example.com"]
-    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
-
-
-def commit(folder: Path) -> None:
-    """Commit all there is."""
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "x")
 
 
 @pytest.fixture

@@ -1,9 +1,11 @@
 """Which project a command works for, which variables it sees, and where it sends a key."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -116,6 +118,49 @@ def test_variables_that_no_process_can_have_are_an_error(tmp_path: Path, config:
     (tmp_path / "langgraph.json").write_text(config)
     with pytest.raises(LocalServerError, match="cannot be read"):
         dotenv(find_config())
+
+
+def fifo(file: Path) -> None:
+    """Make a pipe that nobody writes to."""
+    os.mkfifo(file)
+
+
+def device(file: Path) -> None:
+    """Make a link to what never ends."""
+    file.symlink_to("/dev/zero")
+
+
+def gigabyte(file: Path) -> None:
+    """Make a file with a gigabyte that is nowhere."""
+    with file.open("wb") as made:
+        made.truncate(1_000_000_000)
+
+
+@pytest.mark.parametrize("name", [".env", "langgraph.json"])
+@pytest.mark.parametrize("make", [fifo, device, gigabyte])
+def test_file_that_cannot_be_read_whole_is_refused_by_name(
+    tmp_path: Path, name: str, make: Callable[[Path], None]
+) -> None:
+    """Nothing waits for a pipe, and no memory is filled."""
+    choose(project(tmp_path, ""))
+    (tmp_path / name).unlink()
+    make(tmp_path / name)
+    with pytest.raises(
+        LocalServerError, match=rf"cannot be read: {name} (is no ordinary file|has more than)"
+    ):
+        dotenv(find_config())
+
+
+def test_dotenv_may_be_a_link_or_a_virtual_environment(tmp_path: Path) -> None:
+    """The one is read, the other is no file of variables."""
+    choose(project(tmp_path, ""))
+    (tmp_path / "shared").write_text("A=1\n")
+    (tmp_path / ".env").unlink()
+    (tmp_path / ".env").symlink_to("shared")
+    assert dotenv(find_config()) == {"A": "1"}
+    (tmp_path / ".env").unlink()
+    (tmp_path / ".env").mkdir()
+    assert dotenv(find_config()) == {}
 
 
 USUAL = "http://127.0.0.1:2024"

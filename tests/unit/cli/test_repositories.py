@@ -10,22 +10,10 @@ import pytest
 from agent.cli.pack import PackError, pack
 from agent.cli.patch import PatchError, apply, refuse_uncommitted, uncommitted
 from agent.repair.diff import unified_diff
+from support.git import DIFF, commit, git
 
-DIFF = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
+DIFF_BACK = "--- a/inner/a.py\n+++ b/inner/a.py\n@@ -1 +1 @@\n-x = 2\n+x = 3\n"
 _NOBODY = 65534
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """Run git with an identity of its own."""
-    settings = ("user.name=test", "user.email=test@example.com", "protocol.file.allow=always")
-    options = [word for setting in settings for word in ("-c", setting)]
-    return subprocess.check_output(["git", *options, *arguments], cwd=folder, text=True, timeout=60)
-
-
-def commit(folder: Path) -> None:
-    """Commit all there is."""
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "x")
 
 
 @pytest.fixture(autouse=True)
@@ -79,19 +67,72 @@ def test_worktree_works(plain: Path, tmp_path: Path) -> None:
     works(tmp_path / "tree")
 
 
-def test_submodule_works_and_is_left_out_of_the_project_around(plain: Path, tmp_path: Path) -> None:
-    """Its `.git` is a file, too, and its configuration says where its files are."""
+def test_submodule_works_and_is_sent_with_the_project_around(plain: Path, tmp_path: Path) -> None:
+    """Its `.git` is a file, too; its own repository says what it holds and what is committed."""
     outer = tmp_path / "outer"
     outer.mkdir()
     git(outer, "init", "-q")
     (outer / "a.py").write_text("x = 1\n")
     git(outer, "submodule", "--quiet", "add", str(plain), "inner")
     commit(outer)
+    (outer / "inner/.gitignore").write_text("*.log\n")
+    (outer / "inner/mine.log").write_text("mine")
     packed = pack(outer)
-    assert packed.names == (".gitmodules", "a.py")
-    assert packed.left_out == {"inner": "not a file"}
+    assert packed.names == (".gitmodules", "a.py", "inner/.gitignore", "inner/a.py")
+    assert packed.left_out == {}
     works(outer / "inner")
     works(outer)
+    within = unified_diff({"inner/a.py": "x = 2\n"}, {"inner/a.py": "x = 3\n", "inner/mine.log": "ours"})
+    with pytest.raises(PatchError, match=r"uncommitted changes in inner/a\.py"):
+        apply(within, outer)
+    commit(outer / "inner")
+    assert apply(within, outer, sent=packed.names) == ["inner/a.py"]
+    assert (outer / "inner/a.py").read_text() == "x = 3\n"
+    assert (outer / "inner/mine.log").read_text() == "mine"
+    subprocess.run(["git", "apply", "-R", "-"], cwd=outer, input=DIFF_BACK, text=True, check=True)
+    assert (outer / "inner/a.py").read_text() == "x = 2\n"
+
+
+def test_repositories_that_git_does_not_look_into_are_named(plain: Path, tmp_path: Path) -> None:
+    """One that lies there untracked, and a submodule that was not checked out."""
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    git(outer, "init", "-q")
+    git(outer, "submodule", "--quiet", "add", str(plain), "inner")
+    commit(outer)
+    git(outer, "submodule", "--quiet", "deinit", "-f", "inner")
+    git(tmp_path, "clone", "-q", str(plain), "outer/copy")
+    assert pack(outer).left_out == {
+        "copy/": "a repository of its own",
+        "inner/": "a submodule that is not checked out",
+    }
+    (outer / "inner/.git").write_text("gitdir: ../nowhere\n")
+    assert "names no repository that is there" in pack(outer).left_out["inner/"]
+    shutil.rmtree(outer / ".git")
+    (outer / ".gitmodules").unlink()
+    (outer / "inner/.git").unlink()
+    with pytest.raises(PackError, match=r"no files to send. Left out: copy/ \(a repository of its own\)"):
+        pack(outer)
+
+
+def test_submodule_of_a_submodule_in_a_worktree_is_sent(plain: Path, tmp_path: Path) -> None:
+    """Each says for itself what it holds."""
+    middle, outer = tmp_path / "middle", tmp_path / "outer"
+    for folder, inner in ((middle, plain), (outer, middle)):
+        folder.mkdir()
+        git(folder, "init", "-q")
+        git(folder, "submodule", "--quiet", "add", str(inner), "sub")
+        commit(folder)
+    git(outer, "worktree", "add", "-q", "../tree")
+    git(tmp_path / "tree", "submodule", "--quiet", "update", "--init", "--recursive")
+    (tmp_path / "tree/sub/sub/venv").mkdir()
+    (tmp_path / "tree/sub/sub/venv/new.py").write_text("")
+    packed = pack(tmp_path / "tree")
+    assert packed.names == (".gitmodules", "sub/.gitmodules", "sub/sub/a.py")
+    assert packed.left_out == {"sub/sub/venv/": "caches or dependencies, and not tracked by git"}
+    assert uncommitted(tmp_path / "tree", packed.names) == []
+    (tmp_path / "tree/sub/sub/a.py").write_text("x = 5\n")
+    assert uncommitted(tmp_path / "tree", packed.names) == ["sub/sub/a.py"]
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,27 @@ async def test_a_stream_that_closes_before_the_runs_end_is_joined() -> None:
     assert isinstance(events[-1], Finished)
 
 
+async def test_a_stream_that_closes_again_and_again_is_joined_with_pauses_and_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The server says that the run goes on, plays the same again and closes: each join waits longer."""
+    pauses: list[float] = []
+
+    async def sleep(delay_s: float) -> None:
+        pauses.append(delay_s)
+
+    monkeypatch.setattr("agent.client.stream.asyncio.sleep", sleep)
+    monkeypatch.setattr("agent.client.stream._MOST_JOINS", 30)
+    server = FakeServer(*[([STARTED, progress(2)], False)] * 100)
+    server.run_status = "running"
+    watched = driver(server.handle)
+    with pytest.raises(StreamLostError, match="joined 30 times, it brought nothing new"):
+        [event async for event in watched.start({})]
+    assert len(pauses) == 30
+    assert all(pause >= 0.1 for pause in pauses)
+    assert all(2 <= pause <= 4 for pause in pauses[6:])
+
+
 async def test_a_lost_connection_is_told_when_the_first_try_fails() -> None:
     """A caller can say why nothing comes; a break that is mended at once is not worth a word."""
     server = FakeServer(([STARTED, progress(2)], True), ([], True), ([progress(3)], False))

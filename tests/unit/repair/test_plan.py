@@ -99,7 +99,8 @@ def test_answer_refuses_all_else(answer: Any) -> None:
         ("../a.py", "step 1: '../a.py' is no path within the project"),
         ("/etc/passwd", "step 1: '/etc/passwd' is no path"),
         ("tests/test_a.py", "'tests/test_a.py' is protected"),
-        ("node_modules/x.js", "lies in a folder of caches or dependencies"),
+        ("a/.git/config", "is a cache's, or version control's"),
+        ("__pycache__/x.py", "is a cache's, or version control's"),
     ],
 )
 def test_plan_problems_names_steps_that_cannot_be_carried_out(file: str, words: str) -> None:

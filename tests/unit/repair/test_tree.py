@@ -6,17 +6,15 @@ from pathlib import Path
 import pytest
 
 from agent.errors import SandboxError
+from agent.repair.ignoring import CACHES, DEPENDENCIES, NO_SCOPE, VERSION_CONTROL, Scope
 from agent.repair.tree import (
-    IGNORED_FOLDERS,
     PROTECTED,
     differing,
-    ignored,
     listing_command,
     matches,
     parsed,
     printable,
     text_entry,
-    tree_of,
 )
 
 
@@ -72,8 +70,8 @@ def test_listing_is_read_whatever_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.pyc").write_text("x")
     Path(f"{tmp_path}/\udcff").write_text("x")
     listing = tmp_path.parent / "listing"
-    subprocess.run(["bash", "-c", listing_command(str(listing))], cwd=tmp_path, check=True)
-    found = parsed(listing.read_bytes())
+    subprocess.run(["bash", "-c", listing_command(str(listing), NO_SCOPE)], cwd=tmp_path, check=True)
+    found = parsed(listing.read_bytes(), NO_SCOPE)
     assert found.pop("link").link
     assert found == {
         'd/we"ird\n name': text_entry("x"),
@@ -87,23 +85,53 @@ def test_listing_is_read_whatever_files_are_named(tmp_path: Path) -> None:
 def test_listing_of_an_empty_folder_is_an_empty_tree(tmp_path: Path) -> None:
     """Nothing there is no error."""
     listing = tmp_path.parent / "listing"
-    subprocess.run(["bash", "-c", listing_command(str(listing))], cwd=tmp_path, check=True)
+    subprocess.run(["bash", "-c", listing_command(str(listing), NO_SCOPE)], cwd=tmp_path, check=True)
     assert parsed(listing.read_bytes()) == {}
 
 
 def test_differing_names_what_was_changed_added_and_deleted() -> None:
     """Also a file of the same text whose mode is another."""
-    before = tree_of({"same": "x", "text": "x", "gone": "x", "mode": "x"})
-    after = tree_of({"same": "x", "text": "y", "new": "x"}) | {"mode": text_entry("x", executable=True)}
+    before = {name: text_entry("x") for name in ("same", "text", "gone", "mode")}
+    after = {"same": text_entry("x"), "text": text_entry("y"), "new": text_entry("x")}
+    after["mode"] = text_entry("x", executable=True)
     assert differing(before, after) == ["gone", "mode", "new", "text"]
 
 
-@pytest.mark.parametrize("folder", IGNORED_FOLDERS)
-def test_ignored_folders_are_ignored_at_any_depth(folder: str) -> None:
-    """As the listing does."""
-    assert ignored(f"a/{folder}/b")
-    assert not ignored(f"a/{folder}")
-    assert tree_of({f"{folder}/x": "y", "z": ""}) == tree_of({"z": ""})
+@pytest.mark.parametrize("folder", [*CACHES, *DEPENDENCIES, *VERSION_CONTROL])
+def test_scope_ignores_folders_at_any_depth(folder: str) -> None:
+    """As the listing does; a file of such a name is one like others."""
+    assert NO_SCOPE.ignored(f"a/{folder}/b")
+    assert not NO_SCOPE.ignored(f"a/{folder}")
+
+
+@pytest.mark.parametrize("folder", DEPENDENCIES)
+def test_scope_has_a_package_that_is_named_like_dependencies(folder: str) -> None:
+    """It was sent, and what is new in it belongs to it; another one of the name does not."""
+    scope = Scope.of([f"src/{folder}/a.js", "b.py"])
+    assert not scope.ignored(f"src/{folder}/new.js")
+    assert scope.ignored(f"{folder}/a.js")
+    assert scope.ignored(f"src/{folder}/more/{folder}/a.js")
+
+
+@pytest.mark.parametrize("mark", [".venv/pyvenv.cfg", "node_modules/.package-lock.json"])
+def test_scope_knows_installed_dependencies_that_were_sent_along(mark: str) -> None:
+    """They stay where they are, and are no part of a patch."""
+    folder = mark.partition("/")[0]
+    assert Scope.of([mark, f"{folder}/lib/a.py"]).ignored(f"{folder}/lib/a.py")
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_listing_has_the_projects_own_folders_and_no_others(tmp_path: Path, many: bool) -> None:
+    """Whatever characters are in their names, and however many there are."""
+    sent = ["venv/a", "x [1]*/node_modules/b", *(f"d{at}/venv/c" for at in range(50 if many else 0))]
+    scope = Scope.of(sent)
+    folder = tmp_path / "project"
+    for name in [*sent, "x 1/node_modules/no", ".venv/no", "y/venv/no"]:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x")
+    command = listing_command("../listing", scope)
+    subprocess.run(["bash", "-c", command], cwd=folder, check=True)
+    assert sorted(parsed((tmp_path / "listing").read_bytes(), scope)) == sorted(sent)
 
 
 @pytest.mark.parametrize("name", ["../.bash_profile", "/etc/passwd", "a//b", "a/../../b", "."])
@@ -122,4 +150,4 @@ def test_list_that_no_command_wrote_is_refused(about: str) -> None:
 
 def test_list_of_ignored_files_is_passed_over() -> None:
     """A forged one cannot bring them into a patch."""
-    assert parsed(b"\0f 644 1\0./x.pyc\0\0f 644 1\0./.venv/a\0\0f 644 1\0./a\0\0").keys() == {"a"}
+    assert parsed(b"\0f 644 1\0./x.pyc\0\0f 644 1\0./.venv/a\0\0f 644 1\0./a\0\0", NO_SCOPE).keys() == {"a"}

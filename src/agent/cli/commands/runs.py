@@ -51,7 +51,7 @@ def repair(
     ] = None,
     model: ModelOption = "",
     archive: Annotated[
-        bool, typer.Option("--archive", help="Send an archive, binary files too; as over 1 MB of text.")
+        bool, typer.Option("--archive", help="Send an archive, as is done with files that are no text.")
     ] = False,
     put_back: Annotated[
         bool, typer.Option("--apply", help="Put the changes into PATH when the tests pass, after asking.")
@@ -65,8 +65,8 @@ def repair(
 ) -> None:
     """Repair a project whose tests fail: plan, ask, carry out, verify.
 
-    Git decides which files are sent (.gitignore is honoured). Links and .env files are left out, and binary
-    files unless the project goes as an archive.
+    Git decides which files are sent (.gitignore is honoured). What is left out, such as .env files and links
+    out of the folder, is named.
     Without a terminal and without --yes the run stops at the plan; `resume` goes on with it.
     """
 

@@ -12,6 +12,8 @@ MAX_NAMES = 20
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 Name = Annotated[str, Field(max_length=20_000)]
 """A path: 4 KB of it, should every byte be told as an escape."""
+Encoding = Annotated[str, Field(max_length=60, pattern=r"^[\w .-]*$")]
+"""Of a text file; empty for plain UTF-8."""
 Seconds = Annotated[float, Field(gt=-1e12, lt=1e12, allow_inf_nan=False)]
 """Less than none where the sandbox's clock was set back."""
 Unreadable = Annotated[list[Name], Field(max_length=MAX_NAMES)]
@@ -42,6 +44,7 @@ class Bytes(TypedDict):
 
     kind: Literal["bytes"]
     size: Count
+    encoding: Encoding
     start: Count
     end: Count
     text: str
@@ -53,6 +56,7 @@ class Lines(TypedDict):
 
     kind: Literal["text"]
     size: Count
+    encoding: Encoding
     first: Count
     last: Count
     total: Count
@@ -110,6 +114,9 @@ class Written(TypedDict):
     """A file was written."""
 
     size: Count
+    encoding: Encoding
+    was: Encoding
+    was_crlf: bool
 
 
 @with_config(strict=True)
@@ -118,7 +125,6 @@ class Edited(TypedDict):
 
     found: Count
     lines: Annotated[list[Count], Field(max_length=MAX_NAMES)]
-    crlf: bool
 
 
 @with_config(strict=True)

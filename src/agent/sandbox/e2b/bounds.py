@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import httpx
 from connectrpc.code import Code
 from connectrpc.errors import ConnectError
-from e2b import CommandExitException
+from e2b import AsyncCommandHandle, CommandExitException, RateLimitException
 from e2b.api import proxy_to_config
 from e2b.api.client_async import get_pyqwest_transport, get_transport
 from e2b.connection_config import ConnectionConfig
@@ -26,7 +26,9 @@ from pyqwest import Client, Request, Response, Transport
 
 from agent.errors import SandboxAnswerError
 from agent.sandbox.e2b.cell_lines import CellLines
+from agent.sandbox.e2b.errors import meaning
 from agent.sandbox.output import BoundedText
+from agent.sandbox.retries import Retries
 
 MAX_ANSWER_BYTES = 2_000_000
 """Of one answer over HTTP: the longest tells what was written, file by file. Parsed, JSON takes up to 24
@@ -59,9 +61,14 @@ class BoundedSandbox(AsyncSandbox):
     """
 
     @classmethod
-    def of(cls, sandbox: AsyncSandbox) -> "BoundedSandbox":
-        """Return it; sends nothing."""
-        return cls(
+    def of(cls, sandbox: AsyncSandbox, retries: Retries) -> "BoundedSandbox":
+        """Return it; sends nothing.
+
+        Args:
+            sandbox: the handle.
+            retries: how patiently requests that may be repeated are sent again.
+        """
+        bounded = cls(
             sandbox_id=sandbox.sandbox_id,
             sandbox_domain=sandbox.sandbox_domain,
             envd_version=sandbox._envd_version,
@@ -69,6 +76,10 @@ class BoundedSandbox(AsyncSandbox):
             traffic_access_token=sandbox.traffic_access_token,
             connection_config=sandbox.connection_config,
         )
+        bounded.retries = retries
+        return bounded
+
+    retries: Retries
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -118,15 +129,13 @@ class BoundedSandbox(AsyncSandbox):
                 raise SandboxAnswerError(f"the sandbox gave an answer of more than {max_bytes} bytes")
             out.append(piece)
 
-        handle = await self.commands.run(
+        handle = await self.started(
             script,
-            background=True,
             envs=dict(envs or {}),
             cwd=cwd,
             timeout=timeout_s,
             on_stdout=take,
             on_stderr=errors.add,
-            retain_output=False,
         )
         try:
             exit_code = (await handle.wait()).exit_code
@@ -135,6 +144,25 @@ class BoundedSandbox(AsyncSandbox):
         finally:
             await handle.disconnect()
         return Said(exit_code, "".join(out), errors.text())
+
+    async def started(self, line: str, **options: Any) -> AsyncCommandHandle[None]:
+        """Start a command line; again where the service took no requests for the moment, and did nothing.
+
+        Args:
+            line: the command line.
+            **options: as of the SDK's `commands.run`.
+        """
+
+        async def start() -> AsyncCommandHandle[None]:
+            try:
+                handle: AsyncCommandHandle[None] = await self.commands.run(
+                    line, background=True, retain_output=False, **options
+                )
+            except RateLimitException as exc:
+                raise meaning(exc) from exc
+            return handle
+
+        return await self.retries.answered(start)
 
 
 class BoundedHTTP(httpx.AsyncBaseTransport):

@@ -7,19 +7,19 @@ import secrets
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 from e2b import TimeoutException
 from e2b.exceptions import NotFoundException
 from e2b_code_interpreter.models import Execution, Result
 
-from agent.errors import SandboxError, SandboxTemplateError, SandboxUnreachableError
+from agent.errors import SandboxError, SandboxRateLimitError, SandboxTemplateError, SandboxUnreachableError
 from agent.sandbox.e2b.bounds import BoundedSandbox
 from agent.sandbox.e2b.endings import certain
 from agent.sandbox.e2b.errors import meaning, translated
 from agent.sandbox.e2b.inside import CELLS, CELLS_MODULE, TAILS
 from agent.sandbox.e2b.streams import Streams
-from agent.sandbox.provider import CodeError, CodeResult, OutputHandler, RichResult, Spooled
+from agent.sandbox.provider import OUTPUT_FOLDER, CodeError, CodeResult, OutputHandler, RichResult, Spooled
 
 MIME_TYPES = {
     "text": "text/plain",
@@ -114,7 +114,11 @@ class Cell:
         except NotFoundException as exc:
             raise SandboxTemplateError(f"the sandbox has no Python kernel: {exc}") from exc
         except Exception as exc:
-            raise await certain(self._sandbox, meaning(exc)) from exc
+            said = meaning(exc)
+            if isinstance(said, SandboxRateLimitError):
+                # Told to the model, where the same answer to a request of ours ends the run.
+                raise SandboxError(f"{said}. The cell did not run.") from exc
+            raise await certain(self._sandbox, said) from exc
         duration_s = time.monotonic() - started
         error = _error(execution)
         died = error is not None and error.name in _RESTARTED
@@ -123,14 +127,33 @@ class Cell:
         # Of one that died within a cell, that cell has told.
         told_now = bool(told) and not self._kernel.told
         restarted = self._counted_back(execution) or restarted or died or told_now
+        death = await self._death() if died else ""
         self._kernel.told = died
         if died:
             self._kernel.executions = 0
         results, files = self._results(execution)
         stdout, stderr, spooled = self._streams.end()
         return CodeResult(
-            stdout, stderr, results, error, timed_out, duration_s, {**spooled, **files}, restarted
+            stdout, stderr, results, error, timed_out, duration_s, {**spooled, **files}, restarted, death
         )
+
+    async def _death(self) -> Literal["in the cell", "before the cell", "unknown"]:
+        """Return whether the cell had begun when its kernel died.
+
+        The service calls both the same; the file that a cell leaves as it begins outlives the kernel.
+        """
+        if self._streams.any:
+            return "in the cell"
+        # On a full disk the file could not be made: only where one can be now, its absence says something.
+        probe = f"{OUTPUT_FOLDER}/.probe-$$"
+        script = f"test -e {self._streams.base}.begun && echo in; : > {probe} && rm {probe} && echo asked"
+        with suppress(SandboxError), translated():
+            said = (await self._sandbox.run_script(script, timeout_s=_TAILS_S)).stdout.split()
+            if "in" in said:
+                return "in the cell"
+            if said == ["asked"]:
+                return "before the cell"
+        return "unknown"
 
     async def _executed(self) -> Execution:
         streams = self._streams

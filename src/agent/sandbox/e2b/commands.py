@@ -131,15 +131,13 @@ class Command:
             return exc.exit_code
 
     async def _start(self, line: str) -> AsyncCommandHandle[None]:
-        return await self._sandbox.commands.run(
+        return await self._sandbox.started(
             line,
-            background=True,
             envs=self._variables,
             cwd=self._cwd,
             timeout=self._timeout_s,
             on_stdout=self._streams.stdout,
             on_stderr=self._streams.stderr,
-            retain_output=False,
         )
 
     async def _start_again(self, line: str) -> AsyncCommandHandle[None]:

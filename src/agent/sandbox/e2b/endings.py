@@ -9,7 +9,7 @@ from typing import Any
 from e2b_code_interpreter.code_interpreter_async import AsyncSandbox
 
 from agent.errors import SandboxError, SandboxGoneError, SandboxUnreachableError
-from agent.sandbox.e2b.bounds import BoundedSandbox
+from agent.sandbox.e2b.bounds import BoundedSandbox, Said
 from agent.sandbox.e2b.errors import translated
 from agent.sandbox.e2b.inside import END_TREE, TAILS
 from agent.sandbox.e2b.streams import Streams
@@ -21,6 +21,8 @@ TAG = "AGENT_COMMAND"
 
 _LIMIT_S = 15
 """Of the request that ends a command's processes; within the margin that every lease keeps."""
+_PATIENCE_S = 5.0
+"""How long that request is sent again: a cancelled run waits for it."""
 _ASKED_AGAIN_S = (0.0, 0.2, 0.5)
 """Pauses before each question whether a sandbox still lives."""
 _PATIENCE = 10
@@ -56,9 +58,13 @@ async def end_tree(
     if streams:
         script += f"base={streams.base} nonce={streams.nonce} half={streams.passed_bytes // 2}\n{TAILS}"
     script += "\nexit $left"
-    try:
+
+    async def end() -> Said:
         with translated():
-            said = await sandbox.run_script(script, timeout_s=_LIMIT_S)
+            return await sandbox.run_script(script, timeout_s=_LIMIT_S)
+
+    try:
+        said = await sandbox.retries.answered(end, patience_s=_PATIENCE_S)
         if said.exit_code:
             raise SandboxError(f"ending it failed: {said.stderr.strip()[-300:]}")
         if streams:

@@ -13,6 +13,9 @@ from agent.sandbox.lease import Lease
 from agent.sandbox.provider import SandboxInfo, SandboxSpec
 from agent.settings import Settings
 
+_MOST_PAGES = 1_000
+"""Of one listing; E2B's have up to 100 sandboxes each."""
+
 
 class E2BProvider:
     """Implements `agent.sandbox.provider.Provider`; holds no connection, so any event loop may use it."""
@@ -101,11 +104,14 @@ class E2BProvider:
         """Yield page by page."""
         with translated():
             pages = OwnedSandbox.list(query=SandboxQuery(metadata=dict(metadata)), **self._options())
-        while pages.has_next:
+        for _ in range(_MOST_PAGES):
+            if not pages.has_next:
+                return
             with translated():
                 items = await pages.next_items()
             for item in items:
                 yield _info(item)
+        raise SandboxError(f"the sandbox service's list has no end: {_MOST_PAGES:,} pages were read")
 
 
 def _info(info: E2BInfo) -> SandboxInfo:

@@ -6,19 +6,23 @@ time. The cell itself is run by IPython as ever: magics, the value of the last e
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import functools
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import threading
+import time
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from IPython import get_ipython
+from IPython.utils.process import arg_split  # type: ignore[attr-defined]
 
 from agent.sandbox.e2b.inside.spool import Stream, opened
 
@@ -30,6 +34,11 @@ MAX_FORM_BYTES = 7_000_000
 CHILDREN_S = 2.0
 """Waited at most until what child processes have printed was read."""
 HALF_ERROR_CHARS = 4_000
+READ_BYTES = 65_536
+GRACE_S = 0.1
+"""Of silence after a program's end before something in its background is thought to hold the pipes."""
+PATIENCE_S = 1.0
+"""The same where the background never falls silent."""
 BATCH_BYTES = 65_536
 """Written to a file at once: a cell may print a million times."""
 
@@ -43,6 +52,7 @@ class Cells:
         self.lock = threading.RLock()
         self.publish = shell.display_pub.publish
         self.new = True
+        self.begun = ""
         self.streams = {name: getattr(sys, name) for name in ("stdout", "stderr")}
         self.threads = {name: getattr(stream, "pub_thread", None) for name, stream in self.streams.items()}
         publish, show = shell.display_pub.publish, shell.displayhook.write_format_data
@@ -59,6 +69,12 @@ class Cells:
         # What a program of the shell reads is at its end: IPython's own way gives it a terminal, and one that
         # asks for something would wait for ever.
         shell.system = self.system
+        with contextlib.suppress(Exception):  # another version of IPython may keep them otherwise
+            shell.find_cell_magic("script")
+            scripts = shell.magics_manager.registry["ScriptMagics"]
+            original = scripts.shebang
+            scripts.shebang = functools.partial(self.script, original)
+            shell.magics_manager.magics["cell"]["script"] = scripts.shebang
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 
     @contextlib.contextmanager
@@ -73,7 +89,7 @@ class Cells:
         for name in self.streams:
             stream = getattr(sys, name)
             kept.append((stream, stream.write))
-            cell.open_stream(name, stream.write)
+            cell.open_stream(name, writer(stream))
             stream.write = functools.partial(self.write, cell, name, stream.write)
         self.shell._tee = lambda channel: contextlib.nullcontext()  # it keeps in memory all that is printed
         try:
@@ -113,21 +129,97 @@ class Cells:
 
     def system(self, line: str) -> None:
         """Run what follows a `!`."""
-        if line.rstrip().endswith("&"):
-            raise OSError("Background processes not supported.")
         line = self.shell.var_expand(line, depth=1)
-        with subprocess.Popen(
-            ["bash", "-c", line], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        ) as running:
-            try:
-                while data := running.stdout.read1(65536):  # type: ignore[union-attr]
-                    sys.stdout.write(data.decode("utf-8", "replace"))
-            except BaseException:
-                running.kill()
-                raise
-        self.shell.user_ns["_exit_code"] = running.returncode
-        if getattr(self.shell, "system_raise_on_error", False) and running.returncode:
-            raise subprocess.CalledProcessError(running.returncode, line)
+        code = self.run_program(["bash", "-c", line], b"", merged=True)
+        self.shell.user_ns["_exit_code"] = code
+        if getattr(self.shell, "system_raise_on_error", False) and code:
+            raise subprocess.CalledProcessError(code, line)
+
+    def script(self, original: Any, line: str, cell: str) -> None:
+        """Run a cell that begins with `%%bash` or the like."""
+        args, argv = original.parser.parse_known_args(arg_split(line, posix=True))
+        if args.bg or args.proc or not argv:
+            original(line, cell)  # which gives the cell objects to ask
+            return
+        kept: dict[str, list[str]] = {name: [] for name in self.streams if getattr(args, name[3:])}
+        try:
+            code = self.run_program(argv, f"{cell.rstrip()}\n".encode("utf-8", "replace"), kept=kept)
+        except FileNotFoundError:
+            sys.stdout.write(f"Couldn't find program: {argv[0]!r}\n")
+            return
+        for name, pieces in kept.items():
+            self.shell.user_ns[getattr(args, name[3:])] = "".join(pieces)
+        if args.raise_error and code:
+            raise subprocess.CalledProcessError(code, cell)
+
+    def run_program(
+        self, argv: list[str], given: bytes, merged: bool = False, kept: dict[str, list[str]] | None = None
+    ) -> int:
+        """Run a program of the cell and return its exit code.
+
+        What it leaves in the background does not hold the cell: that is then read by a thread, since it would
+        die of a closed pipe, and goes to the file that keeps the whole.
+
+        Args:
+            argv: the program and its arguments.
+            given: what it reads as its standard input.
+            merged: what it prints as errors comes on the standard output.
+            kept: takes what is printed on a stream of this name, in place of the cell.
+        """
+        running = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE if given else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if merged else subprocess.PIPE,
+        )
+        if given:
+            threading.Thread(target=feed, args=[running.stdin, given], daemon=True).start()
+        pipes = {pipe: name for name in self.streams if (pipe := getattr(running, name))}
+        decoders = {name: codecs.getincrementaldecoder("utf-8")("replace") for name in self.streams}
+        code, latest = None, 0.0
+        try:
+            while pipes:
+                ready = select.select([*pipes], [], [], GRACE_S)[0]
+                if code is None and (code := running.poll()) is not None:
+                    latest = time.monotonic() + PATIENCE_S
+                elif code is not None and (not ready or time.monotonic() > latest):
+                    break
+                for pipe in ready:
+                    name, data = pipes[pipe], os.read(pipe.fileno(), READ_BYTES)
+                    text = decoders[name].decode(data, final=not data)
+                    if kept and name in kept:
+                        kept[name].append(text)
+                    else:
+                        getattr(sys, name).write(text)
+                    if not data:
+                        pipe.close()
+                        del pipes[pipe]
+            return running.wait()
+        except BaseException:
+            running.kill()
+            raise
+        finally:
+            if pipes:
+                self.go_on(pipes)
+
+    def go_on(self, pipes: dict[Any, str]) -> None:
+        """Read what goes on printing in the background, in a thread of its own."""
+        cell = self.current
+
+        def read() -> None:
+            while pipes:
+                for pipe in select.select([*pipes], [], [])[0]:
+                    if data := os.read(pipe.fileno(), READ_BYTES):
+                        with self.lock:
+                            if cell is not None:
+                                cell.streams[pipes[pipe]].take(data)
+                    else:
+                        pipe.close()
+                        del pipes[pipe]
+
+        if cell is not None:
+            cell.goes_on.update(pipes.values())
+        threading.Thread(target=read, daemon=True).start()
 
     def bounded(self, data: Any, counted: bool = True) -> Any:
         """Return a result's forms, each within measure."""
@@ -143,6 +235,7 @@ class Cells:
         if self.new:
             self.new = False
             self.tell_of_an_earlier_kernel(os.path.dirname(measures[0]))
+        self.note_begin(measures[0])
         cell = self.current = Cell(*measures)
         self.shell.history_manager.input_hist_parsed[-1:] = [code]  # and not the call of this program
         try:
@@ -151,10 +244,10 @@ class Cells:
         finally:
             self.current = None
             with self.lock:
-                for stream in cell.streams.values():
+                for name, stream in cell.streams.items():
                     # It may be one of the cell's own making, which fails.
                     with contextlib.suppress(Exception):
-                        stream.finish()
+                        stream.finish(goes_on=name in cell.goes_on)
 
     def tell_of_an_earlier_kernel(self, folder: str) -> None:
         """Display a form of ours if this sandbox had a kernel before this one: what that knew is lost."""
@@ -165,6 +258,14 @@ class Cells:
         else:
             with contextlib.suppress(OSError):
                 os.close(opened(mark))
+
+    def note_begin(self, base: str) -> None:
+        """Leave a file that says that a cell began, until the next one does: the kernel may die in it."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.begun)
+        self.begun = f"{base}.begun"
+        with contextlib.suppress(OSError):
+            os.close(opened(self.begun))
 
     def run(self, code: str, *measures: Any) -> None:
         """Run a cell."""
@@ -201,6 +302,7 @@ class Cell:
         self.results = 0
         self.streams: dict[str, Stream] = {}
         self.trailer = f"\x1e{nonce} children\x1e".encode()
+        self.goes_on: set[str] = set()
         self.held = b""
         self.reader: threading.Thread | None = None
         self.read_whole = threading.Event()
@@ -262,6 +364,32 @@ class Cell:
         stream.take(whole)
         stream.finish()
         return b"".join(passed).decode("utf-8", "replace")
+
+
+def feed(pipe: Any, data: bytes) -> None:
+    """Write all that a program reads; it may end before it has read it."""
+    with contextlib.suppress(OSError), pipe:
+        pipe.write(data)
+
+
+def writer(stream: Any) -> Callable[[str], int]:
+    """Return what writes to a stream for the cell that runs now, from whichever thread.
+
+    From version 7 on, ipykernel takes what a thread prints for the output of the cell that started it.
+    """
+    write: Callable[[str], int] = stream.write
+    parent = getattr(stream, "parent_header", None)
+    if not parent or not hasattr(stream, "set_thread_parent"):
+        return write
+
+    def of_this_cell(text: str) -> int:
+        before = stream.set_thread_parent({"header": parent})
+        try:
+            return write(text)
+        finally:
+            stream.reset_thread_parent(before)
+
+    return of_this_cell
 
 
 def sendable(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import os
 import stat
 
@@ -13,13 +14,21 @@ from agent.sandbox.e2b.inside.entries import (
     decoded,
     encoded,
     image_type,
-    is_text,
     openable,
     resolved,
     told,
 )
 from agent.sandbox.e2b.inside.search import find, search
 from agent.sandbox.e2b.inside.spool import from_character, whole_characters
+from agent.sandbox.e2b.inside.texts import (
+    MAX_RECODED_BYTES,
+    UTF_8,
+    declared,
+    encoding_of,
+    named,
+    replaced,
+    text_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes longer to import than this program runs
@@ -42,14 +51,26 @@ def read(
     """
     real = openable(path, root, also)
     size = os.stat(real).st_size
+    file: Any
     with open(real, "rb") as file:
         sniffed = file.read(SNIFFED_BYTES)
         mime = image_type(sniffed)
         if mime and size <= MAX_IMAGE_BYTES:
             return {"kind": "image", "size": size, "mime": mime, "data": encoded(sniffed + file.read())}
-        if mime or not is_text(sniffed, len(sniffed) < size):
+        found = None if mime else encoding_of(sniffed, len(sniffed) < size)
+        if found is None or (found != (UTF_8, b"") and size > MAX_RECODED_BYTES):
             return {"kind": "binary", "size": size, "data": encoded(sniffed[:24])}
         file.seek(0)
+        encoding = ""
+        if size <= MAX_RECODED_BYTES:
+            data = file.read()
+            # Decided by all of it: what is not UTF-8 may stand behind what was sniffed.
+            found = encoding_of(data) or found
+            encoding = named(*found)
+            if encoding:
+                data = data[len(found[1]) :].decode(found[0], "replace").encode(UTF_8, "replace")
+            file, size = io.BytesIO(data), len(data)
+        shown = {"size": size, "encoding": encoding}
         if start is not None:
             file.seek(start)
             data = from_character(file.read(room + 4)) if start else file.read(room + 4)
@@ -57,12 +78,12 @@ def read(
             end = file.tell() - len(data) + len(text)
             return {
                 "kind": "bytes",
-                "size": size,
+                **shown,
                 "start": end - len(text),
                 "end": end,
                 "text": decoded(text),
             }
-        return {"kind": "text", "size": size, **lines_of(file, first, last, room)}
+        return {"kind": "text", **shown, **lines_of(file, first, last, room)}
 
 
 def lines_of(file: Any, first: int, last: int | None, room: int) -> dict[str, Any]:
@@ -98,12 +119,33 @@ def lines_of(file: Any, first: int, last: int | None, room: int) -> dict[str, An
 
 
 def write(path: str, root: str, data: str) -> dict[str, Any]:
-    """Write a file whole, making its folders."""
+    """Write a file whole, making its folders; in the encoding that its text declares, or in UTF-8."""
     real = openable(path, root, [])
     os.makedirs(os.path.dirname(real), exist_ok=True)
     content = base64.b64decode(data)
+    before = start_of(real)
+    was = encoding_of(before, goes_on=True) if before else None
+    encoding = declared(content) or UTF_8
+    try:
+        content = content.decode().encode(encoding)
+    except UnicodeError:
+        encoding = UTF_8
     replace(real, content)
-    return {"size": len(content)}
+    return {
+        "size": len(content),
+        "encoding": named(encoding, b""),
+        "was": named(*was) if was and was != (encoding, b"") else "",
+        "was_crlf": b"\r\n" in before and b"\r\n" not in content and b"\n" in content,
+    }
+
+
+def start_of(real: str) -> bytes:
+    """Return the first bytes of a file; none of one that is not there or cannot be read."""
+    try:
+        with open(real, "rb") as file:
+            return file.read(SNIFFED_BYTES)
+    except OSError:
+        return b""
 
 
 def replace(real: str, content: bytes) -> None:
@@ -136,21 +178,24 @@ def replace(real: str, content: bytes) -> None:
 
 
 def edit(path: str, root: str, old: str, new: str, count: int) -> dict[str, Any]:
-    """Replace a text that occurs exactly as often as is said."""
+    """Replace a text that occurs exactly as often as is said; encoding and line ends stay the file's own."""
     real = openable(path, root, [])
     with open(real, "rb") as file:
-        content = file.read()
-    before, after = old.encode(), new.encode()
-    found = content.count(before)
-    lines: list[int] = []
-    at = content.find(before)
-    while at >= 0 and len(lines) < 20:
-        lines.append(content.count(b"\n", 0, at) + 1)
-        at = content.find(before, at + len(before))
-    crlf = b"\r\n" in content and b"\r\n" not in before and b"\n" in before
-    if found == count:
-        replace(real, content.replace(before, after))
-    return {"found": found, "lines": lines, "crlf": crlf}
+        data = file.read()
+    try:
+        text, encoding, mark = text_of(data)
+    except ValueError as exc:
+        raise OSError(str(exc)) from None
+    edited, places = replaced(text, old, new)
+    if len(places) == count:
+        try:
+            content = edited.encode(encoding)
+        except UnicodeEncodeError as exc:
+            char = exc.object[exc.start]
+            raise OSError(f"its encoding, {encoding}, has no {char!r}; nothing was changed") from None
+        replace(real, mark + content)
+    lines = [text.count("\n", 0, place) + 1 for place in places[:20]]
+    return {"found": len(places), "lines": lines}
 
 
 def listing(path: str, root: str, also: list[str], most: int) -> dict[str, Any]:

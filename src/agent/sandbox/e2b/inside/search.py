@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import stat
@@ -9,13 +10,13 @@ import stat
 from agent.sandbox.e2b.inside.entries import (
     SNIFFED_BYTES,
     decoded,
-    is_text,
     openable,
     readable,
     resolved,
     told,
 )
 from agent.sandbox.e2b.inside.spool import whole_characters
+from agent.sandbox.e2b.inside.texts import MAX_RECODED_BYTES, UTF_8, encoding_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes longer to import than this program runs
@@ -64,12 +65,12 @@ def search(
     for name, whole in files_below(real, only, unreadable):
         try:
             with open(whole, "rb") as file:
-                if not is_text(file.read(SNIFFED_BYTES), True):
+                lines = text_lines(file)
+                if lines is None:
                     binary += 1
                     continue
-                file.seek(0)
                 searched += 1
-                for number, line in enumerate(file, 1):
+                for number, line in enumerate(lines, 1):
                     if not wanted.search(line):
                         continue
                     count += 1
@@ -86,6 +87,21 @@ def search(
         "binary": binary,
         "unreadable": [readable(name) for name in unreadable[:20]],
     }
+
+
+def text_lines(file: Any) -> Any:
+    """Return the lines of an open file in UTF-8, without a byte order mark; None where it is no text."""
+    found = encoding_of(file.read(SNIFFED_BYTES), goes_on=True)
+    if found is None:
+        return None
+    encoding, mark = found
+    file.seek(len(mark))
+    if encoding == UTF_8:
+        return file
+    data = file.read(MAX_RECODED_BYTES + 1)
+    if len(data) > MAX_RECODED_BYTES:
+        return None
+    return io.BytesIO(data.decode(encoding, "replace").encode(UTF_8, "replace"))
 
 
 def files_below(real: str, only: str | None, unreadable: list[str]) -> Iterator[tuple[str, str]]:
