@@ -36,6 +36,8 @@ def report_lines(report: TestReport) -> list[Text]:
             told += f", {report.passed} passed"
         elif report.passed == 0 == report.failed:
             told += ", no test ran"
+        elif report.failed is None and report.exit_code is not None:
+            told += f", exit code {report.exit_code}"
         verdict = Text(f"  ✗ {told}", "red")
     return [verdict, *(Text(f"    {one_line(name)}", "red") for name in report.failing)]
 

@@ -78,7 +78,9 @@ def unless_touched(report: TestReport, touched: Sequence[str], protect: Sequence
     wrong = [path for path in touched if matches(path, protect)]
     if not report.green or not wrong:
         return report
-    return replace(report, reason=f"{_listed(wrong)} changed while the tests ran")
+    return replace(
+        report, reason=f"{_listed(wrong)} changed while the tests ran, though covered by `protect`"
+    )
 
 
 def summary(state: State) -> str:

@@ -16,6 +16,12 @@ MAX_NAME_CHARS = 300
 NO_TESTS = 5
 """The exit code of pytest, and of unittest from Python 3.12 on, where there is no test."""
 
+_MEANING = {
+    126: " (a program could not be run)",
+    127: " (a program was not found)",
+    137: " (killed, perhaps for want of memory)",
+}
+"""Of exit codes that a shell gives for what it started."""
 _OUR_REPORT = re.compile(r"^-+ generated xml file: .*/\.repair/junit\.xml -+\n", re.M)
 
 
@@ -64,11 +70,9 @@ class TestReport:
             told = "no test ran" if self.nothing_ran else f"{self.passed} passed"
             return f"{told}, but the test command ended with exit code {self.exit_code}"
         if self.passed is None or self.failed is None:
-            return (
-                "passed with exit code 0, not counted"
-                if self.green
-                else f"failed with exit code {self.exit_code}"
-            )
+            if self.green:
+                return f"passed with exit code {self.exit_code}, not counted"
+            return f"failed with exit code {self.exit_code}{_MEANING.get(self.exit_code or 0, '')}"
         return f"{self.failed} failed, {self.passed} passed" if self.failed else f"{self.passed} passed"
 
     def as_state(self) -> dict[str, Any]:

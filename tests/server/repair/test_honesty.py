@@ -214,6 +214,7 @@ UNITTEST = "python -m unittest discover -s checks"
         ("python -m pytest -q", "no test ran, but the test command ended with exit code 5"),
         ("python -m pytest -q || echo '3 passed'", "no test ran, although"),
         ("echo '1..0 # skipped'", "no test ran, although"),
+        ("true", "no test ran: the test command only ends, waits or prints"),
     ],
 )
 async def test_a_command_that_runs_no_test_is_not_green(

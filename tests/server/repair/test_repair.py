@@ -184,7 +184,7 @@ async def test_files_that_no_patch_holds_are_there_where_the_client_sent_them(
 async def test_green_project_needs_no_plan(make_repair: MakeRepair, sandboxes: E2BLocal) -> None:
     """Tests that pass already end the run at once, and it says so."""
     repair = make_repair(plan(ADD))
-    state = await repair.start({"a": "x"}, test_command="true")
+    state = await repair.start({"a": "x"}, test_command="grep -q x a")
     assert (state["status"], state["plan"], state["diff"]) == ("already_green", {}, "")
     assert state["summary"].startswith("The tests pass already; there was nothing to repair.")
     assert repair.mind.asked == []

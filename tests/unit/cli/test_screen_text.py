@@ -29,7 +29,7 @@ QUESTION = {"action_requests": [{"name": "execute_plan", "args": PLAN}], "plan_h
         (TestReport(5, passed=0, failed=0), "✗ exit code 5, no test ran"),
         (TestReport(1, passed=3, failed=0), "✗ exit code 1, 3 passed"),
         (TestReport(0, passed=3, failed=0, reason="a changed"), "✗ a changed"),
-        (TestReport(2), "✗ failed"),
+        (TestReport(2), "✗ failed, exit code 2"),
     ],
 )
 def test_report_says_how_the_suite_ended(report: TestReport, first: str) -> None:

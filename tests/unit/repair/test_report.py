@@ -54,6 +54,12 @@ def test_report_of_a_red_run_never_reads_like_a_pass() -> None:
     assert empty.told() == "no test ran, but the test command ended with exit code 5"
 
 
+def test_report_names_what_a_shell_means_by_its_exit_code() -> None:
+    """A runner that is not installed is no failing test."""
+    told = TestReport.of(CommandResult(127, "", "sh: foo: command not found")).told()
+    assert told == "failed with exit code 127 (a program was not found)"
+
+
 def test_report_knows_where_there_is_nothing_to_run() -> None:
     """With exit code 0, or with that of a runner without tests; a usage error may be one to mend."""
     words = "no tests ran in 0.01s"
