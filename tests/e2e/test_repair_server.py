@@ -86,7 +86,8 @@ async def new_thread(client: LangGraphClient) -> str:
 
 async def wait(client: LangGraphClient, thread_id: str, **request: Any) -> Any:
     """Run to the end or the next question, and return the state's values."""
-    return await client.runs.wait(thread_id, "plan_execute", **request)
+    await client.runs.wait(thread_id, "plan_execute", **request)
+    return (await client.threads.get_state(thread_id))["values"]
 
 
 async def start(client: LangGraphClient, project: dict[str, str]) -> str:
