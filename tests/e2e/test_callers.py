@@ -1,5 +1,6 @@
 """Callers that are programs: runs without a thread, tool calls by MCP, messages by A2A."""
 
+import asyncio
 import json
 import uuid
 from collections.abc import AsyncIterator
@@ -32,7 +33,10 @@ async def http(server: DevServer) -> AsyncIterator[httpx.AsyncClient]:
 async def _leaves_nothing(sandboxes: E2BLocal) -> AsyncIterator[None]:
     before = {box.sandbox_id for box in await alive(sandboxes)}
     yield
-    assert {box.sandbox_id for box in await alive(sandboxes)} <= before
+    # What a cancelled run made is ended beside it.
+    async with asyncio.timeout(20):
+        while {box.sandbox_id for box in await alive(sandboxes)} - before:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
 
 
 async def called(http: httpx.AsyncClient, name: str, arguments: Any, context: Any = None) -> Any:
@@ -208,3 +212,55 @@ async def test_a2a_question_is_answered_in_its_task(http: httpx.AsyncClient, cli
     assert part["text"].startswith("The tests pass.")
     assert "+++ b/shop/pricing.py" in part["text"]
     assert len(json.dumps(done["artifacts"])) < 6_000
+
+
+async def test_assistant_that_asks_nobody_is_a_tool_of_its_own(
+    http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    """What the refusal says: an assistant with that context is called by MCP without a question."""
+    made = await client.assistants.create("plan_execute", name="repair unasked", context=UNASKED)
+    try:
+        result = await called(http, "repair_unasked", {"project": bundled_project()})
+        assert "'status': 'passed'" in result["content"][0]["text"]
+    finally:
+        await client.assistants.delete(made["assistant_id"])
+
+
+@pytest.mark.parametrize("by", ["mcp", "a2a"])
+async def test_words_alone_are_answered_with_what_is_needed(
+    http: httpx.AsyncClient, client: LangGraphClient, by: str
+) -> None:
+    """Whoever calls with a wish and no project reads what to send."""
+    if by == "mcp":
+        said = (await called(http, "plan_execute", {"messages": "mend it"}, REPAIR))["content"][0]["text"]
+        assert "'status': 'needs_project'" in said
+    else:
+        task, _ = await sent(http, client, "plan_execute", [{"text": "mend it"}], context=REPAIR)
+        assert task["status"]["state"] == "TASK_STATE_COMPLETED"
+        said = task["artifacts"][0]["parts"][0]["text"]
+    assert "`project` in the input of a run" in said
+
+
+async def test_stream_without_a_thread_tells_the_refusal_as_every_error(client: LangGraphClient) -> None:
+    """Programs of one's own get name and message apart, from the stream too."""
+    given = {"project": bundled_project()}
+    parts = [part async for part in client.runs.stream(None, "plan_execute", input=given, context=REPAIR)]
+    (error,) = [part.data for part in parts if part.event == "error"]
+    assert error["error"] == "InputError"
+    assert "`plan_approval` set to never" in error["message"]
+
+
+async def test_kept_sandbox_of_a_run_without_a_thread_is_ended(
+    client: LangGraphClient, sandboxes: E2BLocal
+) -> None:
+    """Asked to keep it for a thread that is gone, a repair ends it, cancelled in mid-command too."""
+    kept = UNASKED | {"keep": "thread"}
+    green = {"project": {"a": "x"}, "test_command": "true"}
+    result: Any = await client.runs.wait(None, "plan_execute", input=green, context=kept)
+    assert result["status"] == "already_green"
+    slow: Any = {"project": {"a": "x"}, "test_command": "echo begun; sleep 60"}
+    run: Any = await client.runs.create(None, "plan_execute", input=slow, context=kept)
+    async with asyncio.timeout(60):
+        while not await alive(sandboxes, run=run["run_id"]):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+    await client.runs.cancel(run["thread_id"], run["run_id"])
