@@ -382,17 +382,19 @@ def test_sweep_refuses_a_server_of_another_deployment(dev: DevServer, sandboxes:
     assert "is deployment 'lifecycle' and DEPLOYMENT is 'production'" in words
 
 
-async def test_runs_without_a_thread_end_their_sandbox_or_leave_it_to_a_sweep(
-    client: LangGraphClient, dev: DevServer, sandboxes: E2BLocal
-) -> None:
-    """A stateless run ends its own; one that asks a human who can never answer leaves a paused one."""
+async def test_runs_without_a_thread_end_their_sandbox(client: LangGraphClient, sandboxes: E2BLocal) -> None:
+    """However it is kept, and also where they ask a human who can never answer, fail, or stop at a node."""
     before = {box.sandbox_id for box in await alive(sandboxes, deployment=DEPLOYMENT)}
     await client.runs.wait(None, "worker", input=saying([python("1")]))
     assert {box.sandbox_id for box in await alive(sandboxes, deployment=DEPLOYMENT)} == before
+    await client.runs.wait(None, "worker", input=saying([python("1")]), context=KEPT)
     await client.runs.wait(None, "worker", input=saying([python("1")], [ASK]))
-    (left,) = [box for box in await alive(sandboxes, deployment=DEPLOYMENT) if box.sandbox_id not in before]
-    assert left.state.value == "paused"
-    assert f"{left.sandbox_id}  ended  its thread is gone" in sweep(dev, sandboxes, "sweep")[1]
+    await client.runs.wait(None, "worker", input=saying([python("1")]), interrupt_before=["tools"])
+    failed: Any = await client.runs.wait(
+        None, "worker", input=saying([python("1")]), config={"recursion_limit": 5}, raise_error=False
+    )
+    assert failed["__error__"]["error"] == "GraphRecursionError"
+    assert {box.sandbox_id for box in await alive(sandboxes, deployment=DEPLOYMENT)} == before
 
 
 async def test_a_stopped_server_runs_the_run_again_in_the_same_sandbox(

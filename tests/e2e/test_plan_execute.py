@@ -27,9 +27,10 @@ async def to_the_question(client: LangGraphClient, project: dict[str, str]) -> t
 
 async def answer(client: LangGraphClient, thread_id: str, interrupt: dict[str, Any], reply: Any) -> Any:
     """Answer the interrupt by its id and return the state at the end."""
-    return await client.runs.wait(
+    await client.runs.wait(
         thread_id, "plan_execute", command={"resume": {interrupt["id"]: reply}}, context=CONTEXT
     )
+    return (await client.threads.get_state(thread_id))["values"]
 
 
 async def test_repair_approved_ends_green_with_a_diff(

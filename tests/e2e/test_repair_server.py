@@ -30,6 +30,7 @@ from support.repairs import (
     Mind,
     edit,
     git_applied,
+    packed,
     plan,
     reject,
     run_the_change,
@@ -86,7 +87,8 @@ async def new_thread(client: LangGraphClient) -> str:
 
 async def wait(client: LangGraphClient, thread_id: str, **request: Any) -> Any:
     """Run to the end or the next question, and return the state's values."""
-    return await client.runs.wait(thread_id, "plan_execute", **request)
+    await client.runs.wait(thread_id, "plan_execute", **request)
+    return (await client.threads.get_state(thread_id))["values"]
 
 
 async def start(client: LangGraphClient, project: dict[str, str]) -> str:
@@ -223,8 +225,8 @@ async def test_uploaded_archive_is_repaired_and_lies_in_the_sandbox_alone(
     """Address, upload, run: the run adopts the sandbox; state holds a digest; the patch fits the original."""
     mind.plans = [plan(ADD, DOUBLE)]
     project = CALC | {"data/large.txt": "x\n" * 2_000_000}
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as made:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as made:
         for path, text in project.items():
             info = tarfile.TarInfo(f"calc-main/{path}")
             info.size, info.mode = len(text.encode()), 0o755 if path == "calc.sh" else 0o644
@@ -235,13 +237,13 @@ async def test_uploaded_archive_is_repaired_and_lies_in_the_sandbox_alone(
         assert (await web.put(f"/uploads/{thread_id}/project", content=b"x")).status_code == 403
         assert (await web.put(address["url"], content=b"no archive")).status_code == 422
         assert await alive(sandboxes, thread=thread_id) == []
-        told = (await web.put(address["url"], content=packed.getvalue())).raise_for_status().json()
+        told = (await web.put(address["url"], content=archive.getvalue())).raise_for_status().json()
         assert told["files"] == 3
         (asleep,) = await alive(sandboxes, thread=thread_id)
         assert asleep.state.value == "paused"
         await wait(caller, thread_id, input={"test_command": TEST_COMMAND})
         # A question is open: an upload would take its project away.
-        assert (await web.put(address["url"], content=packed.getvalue())).status_code == 409
+        assert (await web.put(address["url"], content=archive.getvalue())).status_code == 409
     (adopted,) = await alive(sandboxes, thread=thread_id)
     assert adopted.sandbox_id == asleep.sandbox_id
     values = await answer(caller, thread_id, APPROVE)
@@ -256,6 +258,59 @@ async def test_uploaded_archive_is_repaired_and_lies_in_the_sandbox_alone(
     )
     assert "is gone with its sandbox" in again["__error__"]["message"]
     assert await alive(sandboxes, thread=thread_id) == []
+
+
+async def uploaded(repairing: DevServer, thread_id: str) -> None:
+    """Upload the broken project as an archive."""
+    data = packed({path: text.encode() for path, text in CALC.items()})
+    async with httpx.AsyncClient(base_url=repairing.url, timeout=60) as web:
+        address = (await web.post(f"/uploads/{thread_id}")).raise_for_status().json()
+        (await web.put(address["url"], content=data)).raise_for_status()
+
+
+async def test_words_without_a_project_are_answered_in_words(
+    caller: LangGraphClient, repairing: DevServer, mind: Mind, sandboxes: E2BLocal
+) -> None:
+    """A chat front end shows what is needed and where to send it; then the same thread repairs it."""
+    mind.plans = [plan(ADD, DOUBLE)]
+    thread_id = await new_thread(caller)
+    said = {"messages": [{"role": "user", "content": "My tests fail, please help"}]}
+    for _ in range(2):
+        shown: Any = await caller.runs.wait(thread_id, "plan_execute", input=said)
+        assert shown["status"] == "needs_project"
+        assert shown["messages"][-1]["type"] == "ai"
+        assert "`project`" in shown["messages"][-1]["content"]
+        assert f"POST /uploads/{thread_id}" in shown["messages"][-1]["content"]
+    assert await alive(sandboxes, thread=thread_id) == []
+    await uploaded(repairing, thread_id)
+    await wait(caller, thread_id, input={**said, "test_command": TEST_COMMAND})
+    values = await answer(caller, thread_id, APPROVE)
+    assert values["status"] == "passed"
+    # Its archive went with its sandbox.
+    shown = await caller.runs.wait(thread_id, "plan_execute", input=said)
+    assert "`project`" in shown["messages"][-1]["content"]
+    given = {"project": CALC, "test_command": TEST_COMMAND}
+    assert (await wait(caller, thread_id, input=given))["plan"]["steps"]
+    assert (await answer(caller, thread_id, APPROVE))["status"] == "passed"
+
+
+async def test_project_beside_an_upload_is_refused(
+    caller: LangGraphClient, repairing: DevServer, mind: Mind
+) -> None:
+    """Neither wins in silence; with an empty `project` the archive is repaired, and later another project."""
+    mind.plans = [plan(ADD, DOUBLE)]
+    thread_id = await new_thread(caller)
+    await uploaded(repairing, thread_id)
+    both: Any = {"project": {"other.sh": "x"}, "test_command": TEST_COMMAND}
+    for given in (both, {"test_command": TEST_COMMAND}):  # what was refused stays in state
+        refused: Any = await caller.runs.wait(thread_id, "plan_execute", input=given, raise_error=False)
+        assert "`project` came beside an archive" in refused["__error__"]["message"]
+    await wait(caller, thread_id, input={"project": {}, "test_command": TEST_COMMAND})
+    values = await answer(caller, thread_id, APPROVE)
+    assert (values["status"], values["project"]) == ("passed", {})
+    assert "calc.sh" in values["diff"]
+    await wait(caller, thread_id, input={"project": FOUR, "test_command": TEST_COMMAND})
+    assert (await answer(caller, thread_id, STOP))["status"] == "rejected"
 
 
 async def test_upload_to_a_busy_thread_is_refused(

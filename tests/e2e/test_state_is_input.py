@@ -42,9 +42,10 @@ async def test_decision_written_by_update_state_is_asked_for_again(client: LangG
     state = await client.threads.get_state(thread_id)
     (again,) = state["interrupts"]
     assert state["values"]["steps"] == []  # type: ignore[index, call-overload]
-    done: Any = await client.runs.wait(
+    await client.runs.wait(
         thread_id, "plan_execute", command={"resume": {again["id"]: APPROVE}}, context=REPAIR
     )
+    done: Any = (await client.threads.get_state(thread_id))["values"]
     assert (done["status"], done["decisions"][-1]["by"]) == ("passed", "human")
 
 

@@ -20,12 +20,21 @@ from langgraph.types import Command, interrupt
 from pydantic import TypeAdapter, ValidationError
 
 from agent.errors import InputError
+from agent.sandbox.owners import keeps_checkpoints
 
 _ID = re.compile("[0-9a-f]{32}")
 MAX_ANSWERS = 1_000
 """Of one question; more are a client's that fills the thread with them."""
 MAX_CHAINS = 100_000
 """More are forgotten, the oldest first: a stream that its reader abandons never ends."""
+
+
+ON_A_THREAD = (
+    "on a thread the question is kept: POST /threads, then POST /threads/<thread_id>/runs/wait, and answer "
+    "there with `command.resume` (an A2A context is a thread; a program of your own compiles the graph with "
+    "a checkpointer)"
+)
+"""Where a question can be answered, for whoever asked where it cannot."""
 
 
 @dataclass(slots=True)
@@ -123,18 +132,22 @@ def _carried(answers: list[Any], schema: Any) -> list[Any]:
     return [answer for answer in answers if answer in carried]
 
 
-def answer_to(value: Any, response_schema: Any) -> Any:
+def answer_to(value: Any, response_schema: Any, *, unattended: str = "nothing was done") -> Any:
     """Stop the graph at a question; return the answer that this run carries.
 
     Args:
         value: the question, as clients are shown it.
         response_schema: what an answer must be; a wrong one is refused before it is kept.
+        unattended: what is said where nobody can answer: what was not done, and how to have it done unasked.
 
     Raises:
         GraphInterrupt: there is none; earlier ones of other runs do not count.
         ValidationError: there is a wrong one.
-        InputError: the thread holds too many that do not count.
+        InputError: the thread holds too many that do not count, or the run has no thread: the question would
+            be gone with the run.
     """
+    if not keeps_checkpoints():
+        raise InputError(f"nobody can be asked in a run without a thread: {unattended}. Or {ON_A_THREAD}")
     answers: list[Any] = []
     try:
         for _ in range(MAX_ANSWERS):

@@ -143,7 +143,7 @@ class ApprovalsMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         if not await self._seals.holds(seal, _MADE, thread, _made(message, state)):
             refused = [_refused(one.call, NOT_THE_MODELS) for one in asked]
             return {"messages": refused, _EDITED: {}, _APPROVED: {}}
-        decisions = _answer(self._question(asked, state, runtime), asked)
+        decisions = _answer(self._question(asked, state, runtime), asked, self._unattended(asked))
         answers, edited, approved = [], {}, {}
         for one, decision in zip(asked, decisions, strict=True):
             _, answer = self._process_decision(decision, one.call, self.interrupt_on[one.call["name"]])
@@ -195,6 +195,15 @@ class ApprovalsMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
             if call["name"] in asking and call["name"] in self._tools
         ]
 
+    def _unattended(self, asked: Sequence[Asked]) -> str:
+        """Say how the calls would run without a question."""
+        names = {one.call["name"] for one in asked}
+        if always := sorted(names & self._ask_first):
+            how = f"This deployment always asks about {', '.join(always)} (ASK_FIRST)"
+        else:
+            how = "A run or an assistant whose context has no `ask_first` is not asked about it"
+        return f"{', '.join(sorted(names))} was not run, since a human approves it first. {how}"
+
     def _question(self, asked: Sequence[Asked], state: Any, runtime: Runtime[Any]) -> dict[str, Any]:
         pairs = [
             self._create_action_and_config(one.call, self.interrupt_on[one.call["name"]], state, runtime)
@@ -232,15 +241,15 @@ def _facts(call_id: str | None, action: Mapping[str, Any], runtime: Any) -> tupl
     }
 
 
-def _answer(question: dict[str, Any], asked: Sequence[Asked]) -> list[Any]:
+def _answer(question: dict[str, Any], asked: Sequence[Asked], unattended: str) -> list[Any]:
     """Stop the graph at the question; return the decisions once there are some.
 
     Raises:
-        InputError: what came is no answer; nothing ran, and the question stays open.
+        InputError: what came is no answer; nothing ran, and the question stays open. Or nobody can answer.
     """
     schema = answer_model(asked, question["actions_hash"])
     try:
-        answer = schema.model_validate(answer_to(question, schema))
+        answer = schema.model_validate(answer_to(question, schema, unattended=unattended))
     except ValidationError as exc:
         expected = ", ".join(one.words() for one in asked)
         raise InputError(

@@ -2,14 +2,17 @@
 
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, Required
 
 from langchain.agents import AgentState, create_agent
 from langchain.agents.middleware import ModelRetryMiddleware
+from langchain_core.messages import AnyMessage
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph.message import add_messages
 from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
+from pydantic import Field
 
 from agent.approvals import ApprovalsMiddleware
 from agent.artifacts.images import ImagesMiddleware
@@ -31,6 +34,21 @@ from agent.tools.retries import LookingRetries
 from agent.wiring import deployment_seals, guarded, sandbox_manager
 
 logger = logging.getLogger(__name__)
+
+
+class ChatState(AgentState[Any]):
+    """The agent's state, with what callers are shown of it."""
+
+    messages: Required[
+        Annotated[
+            list[AnyMessage],
+            Field(
+                description="The conversation; a run is sent what is new in it, such as "
+                '[{"role": "user", "content": "..."}].'
+            ),
+            add_messages,
+        ]
+    ]
 
 
 def code_agent(
@@ -72,7 +90,7 @@ def code_agent(
             SandboxMiddleware(manager),
         ],
         context_schema=Context,
-        state_schema=state_schema,
+        state_schema=state_schema or ChatState,
         checkpointer=checkpointer,
         store=store,
         name="agent",

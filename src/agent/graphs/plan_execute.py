@@ -11,7 +11,7 @@ from agent.repair.consent import APPROVED, Consent
 from agent.repair.lasting import seconds_left
 from agent.repair.nodes import FirstAndLast
 from agent.repair.planning import Planning
-from agent.repair.state import RepairInput, RepairState
+from agent.repair.state import RepairInput, RepairOutput, RepairState
 from agent.repair.working import Working
 from agent.sandbox.manager import SandboxManager
 from agent.settings import Settings
@@ -21,8 +21,10 @@ MAX_VISITS = 300
 """All the tries, rejections and steps that limits allow, with room; the default of 25 ends a long plan."""
 
 
-def after_bootstrap(state: RepairState) -> Literal["plan", "summarize"]:
-    """Plan unless the tests pass already or the set-up failed."""
+def after_bootstrap(state: RepairState) -> Literal["plan", "summarize", "__end__"]:
+    """Plan unless the tests pass already or the set-up failed; end where there is nothing to repair."""
+    if state.get("status") == "needs_project" and not state.get("sandbox_id"):
+        return "__end__"
     return "summarize" if state.get("status") else "plan"
 
 
@@ -57,7 +59,7 @@ def after_verify(state: RepairState) -> Literal["plan", "summarize"]:
 
 def repair_graph(
     settings: Settings, manager: SandboxManager, checkpointer: BaseCheckpointSaver[Any] | None = None
-) -> CompiledStateGraph[RepairState, Context, RepairInput, RepairState]:
+) -> CompiledStateGraph[RepairState, Context, RepairInput, RepairOutput]:
     """Wire the graph.
 
     Args:
@@ -69,7 +71,7 @@ def repair_graph(
     ends, planning = FirstAndLast(settings, manager, consent), Planning(settings, manager, consent)
     working = Working(settings, manager, consent)
     graph = (
-        StateGraph(RepairState, context_schema=Context, input_schema=RepairInput)
+        StateGraph(RepairState, context_schema=Context, input_schema=RepairInput, output_schema=RepairOutput)
         .add_node("bootstrap", ends.bootstrap)
         .add_node("plan", planning.plan)
         .add_node("approve", planning.approve)

@@ -14,13 +14,14 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
+from agent.approvals.answers import ON_A_THREAD
 from agent.approvals.seals import Seals
 from agent.context import Context
 from agent.errors import InputError
 from agent.repair.lasting import NAME
 from agent.repair.limits import PlanApproval, strictest
 from agent.repair.plan import Plan
-from agent.sandbox.owners import owner_of
+from agent.sandbox.owners import keeps_checkpoints, owner_of
 
 State = Mapping[str, Any]
 
@@ -67,7 +68,8 @@ class Consent:
             prepared: names the run among those of the thread.
 
         Raises:
-            InputError: the context asks for less than the deployment does.
+            InputError: the context asks for less than the deployment does, or asks a human in a run that
+                nobody can answer.
         """
         wanted: PlanApproval = (runtime.context and runtime.context.plan_approval) or "each"
         if strictest(wanted, self._least) != wanted:
@@ -75,8 +77,22 @@ class Consent:
                 f"context: plan_approval={wanted!r} asks less than this deployment does "
                 f"(PLAN_APPROVAL={self._least})"
             )
+        if wanted != "never" and not keeps_checkpoints():
+            raise InputError(self._unattended())
         seal = await self._seals.seal(_RULE, owner_of(runtime, NAME).thread, [prepared, wanted])
         return {"plan_approval": wanted, "plan_approval_seal": seal}
+
+    def _unattended(self) -> str:
+        unasked = (
+            "With `plan_approval` set to never in the context of the run, or of the assistant that is "
+            "called, it asks nobody"
+            if self._least == "never"
+            else f"This deployment has plans approved (PLAN_APPROVAL={self._least})"
+        )
+        return (
+            "nobody could approve a plan in a run without a thread, so nothing was started. "
+            f"{unasked}. Or {ON_A_THREAD}"
+        )
 
     async def seal_plan(self, plan: Plan, state: State) -> dict[str, Any]:
         """Return what state holds of a plan that a human may be asked about."""

@@ -6,7 +6,8 @@ Which follows which is decided in `agent.graphs.plan_execute`.
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, RemoveMessage
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
@@ -17,7 +18,7 @@ from agent.repair.baseline import Baseline, Sent, Uploaded
 from agent.repair.consent import Consent
 from agent.repair.lasting import NAME, lasting, progress, task_of
 from agent.repair.preparing import First, Preparing
-from agent.repair.request import checked
+from agent.repair.request import checked, lacks_project
 from agent.repair.state import RepairState, checked_state
 from agent.repair.testing import policy_of, test
 from agent.repair.verifying import Verifying
@@ -38,6 +39,19 @@ FRESH: Update = {
     "changed_tests": [], "outside": [], "warnings": [], "status": None, "diff": "", "summary": "",
 }  # fmt: skip
 """What a run begins with, whatever an earlier one of the thread left."""
+
+
+NEEDS_PROJECT = (
+    "I repair projects whose tests fail, and so far there is none in this thread. I need its files, with "
+    "their tests, in one of two ways:\n\n"
+    "- as `project` in the input of a run, a map of relative path to text such as "
+    '`{"app.py": "…", "tests/test_app.py": "…"}`, beside it `test_command`, if the tests do not run with '
+    "`python -m pytest -q`;\n"
+    "- as an archive (tar or zip): `POST /uploads/%s` answers with the address to send it to. Then write to "
+    "me again.\n\n"
+    "`sandbox-agent repair FOLDER` does all of this for a folder."
+)
+"""The answer to words without a project; `%s` is the thread's id."""
 
 
 class Nodes:
@@ -82,6 +96,8 @@ class FirstAndLast(Nodes):
     @lasting
     async def bootstrap(self, state: RepairState, runtime: Runtime[Context]) -> Update:
         """Put the project into a sandbox, prepare it, and record how its tests fail."""
+        if lacks_project(state):
+            return self._asks_for_a_project(runtime)
         context = runtime.context or Context()
         fresh: Update = FRESH | checked(state)
         # A model that cannot be built is found out before there is a sandbox to leave behind.
@@ -100,6 +116,12 @@ class FirstAndLast(Nodes):
             return fresh | setup_failed(state, first.setup)
         fresh |= await self._measured(state, runtime, first)
         return fresh | await self.consent.seal_request({**state, **fresh})
+
+    def _asks_for_a_project(self, runtime: Runtime[Context]) -> Update:
+        """Answer in words, as a chat front end shows them, rather than with an error that it may not."""
+        words = NEEDS_PROJECT % owner_of(runtime, NAME).thread
+        ending: Update = {"status": "needs_project", "summary": words, "diff": ""}
+        return ending | {"messages": [AIMessage(words)]}
 
     async def _measured(self, state: RepairState, runtime: Runtime[Context], first: First) -> Update:
         """Record what the project held and how its tests fail."""
@@ -132,12 +154,12 @@ class FirstAndLast(Nodes):
         checked_state(state)
         words = outcome.summary(state)
         progress(runtime, state, "summarize", words.splitlines()[0])
-        kept = ""
+        owner, kept = owner_of(runtime, NAME), ""
         if sandbox_id := state.get("sandbox_id", ""):
-            kept = await self.manager.release(owner_of(runtime, NAME), sandbox_id, policy_of(state))
+            kept = await self.manager.release(owner, sandbox_id, policy_of(state))
         diff = state["diff"]
-        return {
-            "summary": words,
-            "sandbox_id": Overwrite(kept),
-            "messages": [AIMessage(words + (f"\n\n```diff\n{diff}```" if diff else ""))],
-        }
+        ending: Update = {"summary": words, "sandbox_id": Overwrite(kept)}
+        if owner.threadless:
+            # Nobody follows a conversation there: a program reads the result, which holds the diff once.
+            return ending | {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), AIMessage(words)]}
+        return ending | {"messages": [AIMessage(words + (f"\n\n```diff\n{diff}```" if diff else ""))]}

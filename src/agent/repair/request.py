@@ -15,6 +15,11 @@ NO_ARCHIVE = (
     "`project` is missing, and the archive that was uploaded to this thread is gone with its sandbox: upload "
     "it again and start anew"
 )
+NOT_BOTH = (
+    "`project` came beside an archive that was uploaded to this thread and that no run has used: only one of "
+    "them can be repaired, and nothing was started. Start with `project` empty, {}, for the archive, or send "
+    "`project` to another thread"
+)
 DEFAULT_TEST_COMMAND = "python -m pytest -q"
 MAX_INPUT_BYTES = 1_000_000
 MAX_INPUT_FILES = 10_000
@@ -35,13 +40,16 @@ def checked(state: Mapping[str, Any]) -> dict[str, Any]:
     checked_request(state)
     archive = state.get("archive") or None
     project = state.get("project")
+    if project and archive and not archive.get("used"):
+        raise InputError(NOT_BOTH)
     if project or not archive:
         archive = None
     elif not state.get("sandbox_id"):
         raise InputError(NO_ARCHIVE)
     return {
         "project": {} if archive else project,
-        "archive": archive,
+        # A later run may leave it for a `project`, which an archive that nobody asked about yet forbids.
+        "archive": archive and {**archive, "used": True},
         "test_command": (state.get("test_command") or "").strip() or DEFAULT_TEST_COMMAND,
         "setup_command": (state.get("setup_command") or "").strip(),
         "goal": state.get("goal") or _said(state),
@@ -69,6 +77,15 @@ def checked_request(state: Mapping[str, Any]) -> None:
         raise InputError(f"`workdir` is {workdir!r}, and `project` has no such folder")
     _globs(state.get("protect"))
     _limits(state.get("limits"))
+
+
+def lacks_project(state: Mapping[str, Any]) -> bool:
+    """Whether a human wrote to a repair, as a chat front end lets them, and there is nothing to repair."""
+    if state.get("archive"):
+        lacks = not state.get("project") and not state.get("sandbox_id")
+    else:
+        lacks = state.get("project") is None  # one that is empty is a program's mistake
+    return lacks and bool(_human(state))
 
 
 def words_of(name: str) -> Callable[[Any, Any], Any]:
@@ -139,9 +156,13 @@ def _checked_words(name: str, value: object) -> None:
 
 def _said(state: Mapping[str, Any]) -> str:
     """Return what a human wrote in a chat front end, which sends no `goal`."""
-    said = state.get("messages") or ()
-    human = [message for message in said if isinstance(message, HumanMessage) and not message.name]
+    human = _human(state)
     return str(human[-1].text)[:_MAX_WORDS] if human else ""
+
+
+def _human(state: Mapping[str, Any]) -> list[HumanMessage]:
+    said = state.get("messages") or ()
+    return [message for message in said if isinstance(message, HumanMessage) and not message.name]
 
 
 def _globs(value: object) -> list[str]:

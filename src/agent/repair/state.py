@@ -9,14 +9,22 @@ from typing import Annotated, Any, Literal, Required, get_type_hints
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+    with_config,
+)
 
 # Python 3.11 needs this one: pydantic reads it for the schemas that the server shows.
 from typing_extensions import TypedDict
 
 from agent.errors import InputError, problems
 from agent.repair.changes import Held, path_of
-from agent.repair.limits import PlanApproval
+from agent.repair.limits import Limits, PlanApproval
 from agent.repair.plan import Plan
 from agent.repair.report import TestReport
 from agent.repair.request import checked_request, newest_limits, words_of
@@ -24,29 +32,57 @@ from agent.sandbox.middleware import SandboxId, newest
 from agent.sandbox.policy import SandboxPolicy
 
 Status = Literal[
-    "passed", "already_green", "nothing_tested", "failed", "rejected", "setup_failed", "no_progress", "budget"
+    "passed",
+    "already_green",
+    "nothing_tested",
+    "failed",
+    "rejected",
+    "setup_failed",
+    "no_progress",
+    "budget",
+    "needs_project",
 ]
 
+_SHOWN = ConfigDict(use_attribute_docstrings=True)
+"""What stands below a key is its description in the schemas that callers are shown."""
 
+
+@with_config(_SHOWN)
 class RepairInput(TypedDict, total=False):
     """What a client sends; `project` is needed, or an archive that was uploaded before."""
 
     project: dict[str, str]
-    """The files to repair, relative path → text; at most 1 MB."""
+    """The files to repair, such as {"app.py": "...", "tests/test_app.py": "..."}: relative path to text, with
+    the tests; at most 1 MB. Needed, unless an archive was uploaded to the thread."""
     test_command: Annotated[str, words_of("test_command")]
-    """Decides by its exit code whether the tests pass; default `python -m pytest -q`."""
+    """A shell command that decides by its exit code whether the tests pass; default `python -m pytest -q`."""
     setup_command: Annotated[str, words_of("setup_command")]
-    """Runs once before the tests, such as an installation; default none."""
+    """A shell command that runs once before the tests, such as an installation; default none."""
     workdir: Annotated[str, words_of("workdir")]
     """The folder within the project that both commands start in; default the project itself."""
     goal: Annotated[str, words_of("goal")]
-    """Words to the planner; default the last thing the human said in `messages`."""
+    """What to do, in words to the planner; default the last thing the human said in `messages`."""
     protect: list[str]
-    """Globs of files that are put back before the tests are run; default tests, in the usual places."""
-    limits: Annotated[dict[str, Any], newest_limits]
-    """`tries` (1 to 10, default 3), `steps` (1 to 200, default 40), `time_s` (10 to 86400, default 3600)."""
+    """Globs of files that are put back before the tests are run, such as tests/**; default tests, in the
+    usual places; [] protects nothing."""
+    limits: Annotated[dict[str, Any], WithJsonSchema(Limits.model_json_schema()), newest_limits]
+    """What the run may spend; each has a default."""
     messages: Annotated[list[AnyMessage], add_messages]
     """For chat front ends: what the human said, the plan, each step's report, the summary."""
+
+
+@with_config(_SHOWN)
+class RepairOutput(TypedDict, total=False):
+    """What came of it; all else is in the thread's state."""
+
+    status: Status | None
+    """How it ended: `passed` and `already_green` are good ends; null before its end."""
+    summary: str
+    """All of it in words, for a human."""
+    diff: str
+    """The changes to the project, a unified diff that `git apply` takes."""
+    messages: Annotated[list[AnyMessage], add_messages]
+    """For chat front ends; of a run without a thread the last one alone."""
 
 
 class StepReport(TypedDict):
@@ -101,7 +137,7 @@ Path = Annotated[str, AfterValidator(_path)]
 Count = Annotated[int, Field(ge=0, le=10_000)]
 
 
-class RepairState(RepairInput, total=False):
+class RepairState(RepairInput, RepairOutput, total=False):
     """All that the graph knows between steps."""
 
     sandbox_id: SandboxId
@@ -164,10 +200,6 @@ class RepairState(RepairInput, total=False):
     """Files outside the project that were written while steps were carried out."""
     warnings: list[str]
     """What a reader of the result should know: losses, flaky tests, tests that no longer run."""
-    status: Status | None
-    diff: str
-    """The changes to the project, a unified diff that `git apply` takes."""
-    summary: str
 
 
 _CHECKS: dict[str, TypeAdapter[Any]] = {

@@ -118,6 +118,7 @@ class SandboxManager:
             SandboxError: none could be had; an existing one is untouched.
         """
         run, sandbox_id = self._runs.of(owner.run), named(sandbox_id)
+        run.threadless = owner.threadless
         if owner.retried:
             run.chains.add(owner.chain)
         if sandbox_id:
@@ -177,12 +178,16 @@ class SandboxManager:
     async def release(self, owner: Owner, sandbox_id: str, policy: SandboxPolicy | None = None) -> str:
         """End or keep the owner's sandbox, as the policy says; never raises: the run's answer exists already.
 
+        That of a run without a thread is ended: no later turn could find it.
+
         What could not be ended is logged with the command that ends it, and pauses within one lease.
 
         Returns:
             The id that belongs into state: empty where the sandbox was ended.
         """
         policy, sandbox_id = self._allowed(policy), named(sandbox_id)
+        if owner.threadless:
+            policy = policy.model_copy(update={"keep": "run"})
         step = Step(owner, policy, self._runs.of(owner.run), sandbox_id)
         step.life = seen(step.life, sandbox_id, live=sandbox_id in step.run.held)
         await self._go(step, Event.FINISHED if policy.keep == "run" else Event.TURN_ENDED)
@@ -194,15 +199,26 @@ class SandboxManager:
         return self._runs.with_chain(chains)
 
     async def rest(self, run_id: str) -> None:
-        """Pause the sandboxes a run is connected to, because a human was asked; never raises."""
+        """Pause the sandboxes a run is connected to, because a human was asked; never raises.
+
+        Those of a run without a thread are ended: nobody can go on with it.
+        """
         run = self._runs.known(run_id)
-        if run:
+        if run and run.threadless:
+            await self.undo(run_id)
+        elif run:
             for sandbox_id in list(run.held):
                 await self._requests.pause(run, sandbox_id)
 
     def recorded(self, owner: Owner, sandbox_id: str) -> None:
         """Note that an id is on its way into state: later turns will find it there."""
         self._runs.of(owner.run).recorded.add(sandbox_id)
+
+    async def over(self, run_id: str) -> None:
+        """End what a run without a thread has left, such as one that was told to stop before a node."""
+        run = self._runs.known(run_id)
+        if run and run.threadless:
+            await self.undo(run_id)
 
     async def undo(self, run_id: str, *, unrecorded_only: bool = False) -> None:
         """End the sandboxes that a run created and no state names: it was taken back. Never raises.
@@ -211,13 +227,16 @@ class SandboxManager:
 
         Args:
             run_id: the run.
-            unrecorded_only: state is kept, so that what it names is kept too.
+            unrecorded_only: state is kept, so that what it names is kept too; not that of a run without a
+                thread.
         """
         run = self._runs.known(run_id)
         self._runs.forget(run_id)
         if run is None:
             return
-        ending = run.made - run.recorded if unrecorded_only else run.made
+        ending = run.made - run.recorded if unrecorded_only else set(run.made)
+        if run.threadless:
+            ending = run.made | set(run.held)
         # Noted before the first request: a run that goes on from the same state does not adopt them.
         self._runs.doomed |= ending
         for sandbox_id in sorted(ending):

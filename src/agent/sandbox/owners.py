@@ -32,6 +32,8 @@ class Owner:
     """`process`: run outside a LangGraph server, so that no server knows the thread."""
     retried: bool = False
     """The server has begun the run before, and lost the process that worked on it, perhaps with its state."""
+    threadless: bool = False
+    """The run keeps no checkpoints: once it is over nobody can answer it, and nothing names its sandbox."""
     chain: str = ""
     """LangChain's id of the node that asks, by which callbacks know it."""
 
@@ -90,6 +92,7 @@ def owner_of(runtime: Any, graph: str = "agent", *, turn: str = "") -> Owner:
         turn=turn if _is_name(turn) else run,
         home="server" if server else "process",
         retried=is_retried(config.get("metadata")),
+        threadless=not keeps_checkpoints(),
         chain=str(getattr(config.get("callbacks"), "parent_run_id", None) or ""),
     )
 
@@ -102,6 +105,16 @@ def _is_name(turn: object) -> bool:
 def is_retried(metadata: Mapping[str, Any] | None) -> bool:
     """Whether a run's metadata, where a server writes it over what callers send, say it was begun before."""
     return int((metadata or {}).get("run_attempt") or 1) > 1
+
+
+def keeps_checkpoints() -> bool:
+    """Whether the run that asks writes checkpoints, so that it can stop at a question and be resumed.
+
+    A server's runs without a thread do not (langgraph-api 0.16.7: `POST /runs/wait`, a tool call by MCP), nor
+    do those of a graph that was compiled without a checkpointer.
+    """
+    # langgraph's own key: a graph below another finds there what keeps the checkpoints of both.
+    return _config().get("configurable", {}).get("__pregel_checkpointer") is not None
 
 
 def _config() -> Mapping[str, Any]:

@@ -13,6 +13,8 @@ MAX_RUNS = 2_000
 class Run:
     """One run's dealings with sandboxes."""
 
+    threadless: bool = False
+    """It keeps no checkpoints: what it leaves behind, nothing finds again."""
     creations: int = 0
     """How many sandboxes it has made; each acquisition stands somewhere of its own, and this they share."""
     made: set[str] = field(default_factory=set)

@@ -18,6 +18,7 @@ class RunWatch(GraphCallbackHandler):
       parallel calls have ended, wherever the interrupt was raised. A tool wrapper would not do: siblings may
       still run, and another middleware's interrupt passes it.
     - The run fails: the sandbox is paused too; the thread's next turn may want what is in it.
+    - The run has no thread: nobody can go on with it, and what it leaves is ended, however it ends.
     - The run is rolled back: state forgets the run, and with it the id; what the run made is ended.
     - The run is cancelled: what it made is ended where its id never reached state. All else stays as it is,
       since the next run may have begun in it already. So it does when a server shuts down, which runs the
@@ -55,7 +56,9 @@ class RunWatch(GraphCallbackHandler):
     ) -> None:
         """Forget what was noted of a run that has ended."""
         if parent_run_id is None:
+            run = self._server_id(run_id)
             self._forget(run_id)
+            await self._manager.over(run)
 
     async def on_interrupt(self, event: GraphInterruptEvent) -> None:
         """Pause what the run is connected to; failing to never breaks the interrupt."""

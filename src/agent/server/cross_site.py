@@ -171,7 +171,7 @@ class CrossSiteGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve or refuse."""
-        if scope["type"] not in {"http", "websocket"} or _in_process(scope):
+        if scope["type"] not in {"http", "websocket"} or in_process(scope):
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
@@ -238,7 +238,8 @@ def _without_private_network(scope: Scope) -> Scope:
     return {**scope, "headers": [(name, value) for name, value in scope["headers"] if name != asked]}
 
 
-def _in_process(scope: Scope) -> bool:
+def in_process(scope: Scope) -> bool:
+    """Whether the server itself sends the request."""
     root: str = scope.get("root_path", "")
     return root == _IN_PROCESS or root.startswith(f"{_IN_PROCESS}/")
 

@@ -13,6 +13,7 @@ from agent.server.cross_site import CrossSiteGuard, CrossSiteRule, signed_routes
 from agent.server.deployment import deployment_routes
 from agent.server.files import file_routes
 from agent.server.uploads import upload_routes
+from agent.server.worded_errors import WordedErrors
 from agent.settings import Settings
 from agent.wiring import sandbox_manager
 
@@ -30,5 +31,6 @@ app = Starlette(
     routes=_routes,
     middleware=[
         Middleware(CrossSiteGuard, rule=CrossSiteRule.of(_settings), signed=signed_routes(_routes)),
+        Middleware(WordedErrors),
     ],
 )
