@@ -61,7 +61,11 @@ def chat_model(settings: Settings, name: str | None = None) -> BaseChatModel:
             responses = settings.openai_use_responses_api
             options["reasoning_effort"] = settings.openai_reasoning_effort if responses else "none"
     try:
-        model: BaseChatModel = init_chat_model(name, **options)
+        if options:
+            from agent.openai_chat import OpenAIChat
+
+            return OpenAIChat(model=name.removeprefix("openai:"), **options)
+        model: BaseChatModel = init_chat_model(name)
     # Each provider's constructor fails in its own way when a key, an option or a package is missing.
     except Exception as exc:
         raise ModelError(
@@ -85,7 +89,9 @@ def _http_client() -> httpx.AsyncClient | None:
     client = _http_clients.get(loop)
     if client is None:
         # Models think for minutes; what bounds a call is the provider's client above, not the transport.
-        client = _http_clients[loop] = httpx.AsyncClient(timeout=None, follow_redirects=True)
+        from agent.openai_chat import AnswersClient
+
+        client = _http_clients[loop] = AnswersClient(timeout=None, follow_redirects=True)
     return client
 
 

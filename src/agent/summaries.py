@@ -1,6 +1,6 @@
 """Keeping long threads short: what is old becomes a summary in state, so that checkpoints stay small, too."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from langchain.agents.middleware import SummarizationMiddleware
@@ -10,6 +10,8 @@ from langchain_core.messages import AnyMessage, get_buffer_string
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.runtime import get_runtime
 
+from agent.messages.attachments import Takes
+from agent.messages.requests import acceptable, light
 from agent.models import chat_model
 from agent.settings import Settings
 
@@ -28,11 +30,12 @@ def summaries(settings: Settings) -> SummarizationMiddleware[Any, Any]:
         context = get_runtime().context
         # Without the tag the summary would stream to clients as if it were the answer.
         model = chat_model(settings, getattr(context, "model", None)).with_config(tags=[TAG_NOSTREAM])
-        prompt = DEFAULT_SUMMARY_PROMPT.format(messages=get_buffer_string(messages))
+        words = acceptable(messages, Takes("other"), plain=True).messages
+        prompt = DEFAULT_SUMMARY_PROMPT.format(messages=get_buffer_string(words))
         return (await model.ainvoke(prompt)).text
 
     limit = settings.max_context_tokens
-    return SummarizationMiddleware(
+    middleware: SummarizationMiddleware[Any, Any] = SummarizationMiddleware(
         # Required, but never called beside a summarizer: the run's model is known in the run alone.
         FakeListChatModel(responses=[]),
         trigger=("tokens", limit),
@@ -40,3 +43,11 @@ def summaries(settings: Settings) -> SummarizationMiddleware[Any, Any]:
         trim_tokens_to_summarize=limit,
         summarizer=summarize,
     )
+    # As langchain counts, but for what is attached, which it counts by its base64, and what it cannot count.
+    middleware.token_counter = _of_light(middleware.token_counter)
+    middleware._partial_token_counter = _of_light(middleware._partial_token_counter)
+    return middleware
+
+
+def _of_light(count: Callable[[Iterable[Any]], int]) -> Callable[[Iterable[Any]], int]:
+    return lambda messages: count(light(list(messages)))

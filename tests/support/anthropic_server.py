@@ -1,15 +1,21 @@
-"""A local server that speaks Anthropic's Messages API, not streamed, with a scripted model for a mind.
+"""A local server that speaks Anthropic's Messages API, streamed and not, with a scripted model for a mind.
 
 It stands for the providers beside OpenAI: the unmodified client (`langchain_anthropic.ChatAnthropic`) talks
 to it, and it refuses what breaks a conversation at the real one: a wrong key, a call without its result
-right behind it, a result without its call, an empty text, an image of another kind or malformed. Written
-after the types of the `anthropic` package and Anthropic's documentation; not compared with the real service.
+right behind it, a result without its call, an empty text, an image of another kind or malformed, an unknown
+block, a conversation that begins or ends with the assistant, half of a pair of surrogates. Written after the
+types of the `anthropic` package and Anthropic's documentation; not compared with the real service.
+
+What is out of the ordinary stands in the model's `additional_kwargs["wire"]`, as for `openai_server`.
 """
 
 import base64
 import binascii
+import json
+import re
 import socket
 import threading
+from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,7 +24,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 Block = dict[str, Any]
@@ -65,8 +71,12 @@ class AnthropicServer:
         self._thread.join()
         self._socket.close()
 
-    async def _messages(self, request: Request) -> JSONResponse:
-        body = await request.json()
+    async def _messages(self, request: Request) -> Response:
+        try:
+            body = json.loads(await request.body())
+            json.dumps(body, ensure_ascii=False).encode()
+        except ValueError:
+            return _error(400, "invalid_request_error", "The request body is not valid JSON")
         self.requests.append(body)
         bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
         if request.headers.get("x-api-key", bearer) != API_KEY:
@@ -81,23 +91,67 @@ class AnthropicServer:
         ]
         answer = await (self._model.bind_tools(tools) if tools else self._model).ainvoke(conversation)
         assert isinstance(answer, AIMessage)
-        content: list[Block] = [{"type": "text", "text": answer.text}] if answer.text else []
-        content += [
-            {"type": "tool_use", "id": f"toolu_{call['id']}", "name": call["name"], "input": call["args"]}
-            for call in answer.tool_calls
-        ]
-        return JSONResponse(
-            {
-                "id": f"msg_{len(self.requests)}",
-                "type": "message",
-                "role": "assistant",
-                "model": body["model"],
-                "content": content,
-                "stop_reason": "tool_use" if answer.tool_calls else "end_turn",
-                "stop_sequence": None,
-                "usage": {"input_tokens": 10, "output_tokens": 10},
-            }
-        )
+        wire = answer.additional_kwargs.get("wire", {})
+        content = _content(answer)
+        stops = {"length": "max_tokens", "": "tool_use" if answer.tool_calls else "end_turn"}
+        message = {
+            "id": f"msg_{len(self.requests)}",
+            "type": "message",
+            "role": "assistant",
+            "model": body["model"],
+            "content": content,
+            "stop_reason": "refusal" if wire.get("refusal") else stops[wire.get("stop", "")],
+            "stop_sequence": None,
+            "usage": {"input_tokens": 10, "output_tokens": 10},
+        }
+        if not body.get("stream"):
+            return Response(json.dumps(message), media_type="application/json")
+        events = list(_events(message, wire))
+        if wire.get("breaks_off"):
+            events = events[:-3]
+        return StreamingResponse(_lines(events), media_type="text/event-stream")
+
+
+def _content(answer: AIMessage) -> list[Block]:
+    wire = answer.additional_kwargs.get("wire", {})
+    content: list[Block] = []
+    if thought := wire.get("thought"):
+        content.append({"type": "thinking", "thinking": thought, "signature": wire.get("signature", "")})
+    content += [{"type": "text", "text": answer.text}] if answer.text else []
+    return content + [
+        {"type": "tool_use", "id": f"toolu_{call['id']}", "name": call["name"], "input": call["args"]}
+        for call in answer.tool_calls
+    ]
+
+
+def _events(message: Block, wire: Block) -> Iterator[Block]:
+    begun = {**message, "content": [], "stop_reason": None}
+    yield {"type": "message_start", "message": begun}
+    arguments = iter(wire.get("arguments", []))
+    for index, block in enumerate(message["content"]):
+        match block["type"]:
+            case "tool_use":
+                text = next(arguments, None) or json.dumps(block["input"])
+                start, deltas = {**block, "input": {}}, [("input_json_delta", "partial_json", text)]
+            case "thinking":
+                start = {"type": "thinking", "thinking": "", "signature": ""}
+                deltas = [("thinking_delta", "thinking", block["thinking"])]
+                deltas += [("signature_delta", "signature", block["signature"])] if block["signature"] else []
+            case _:
+                start, deltas = {"type": "text", "text": ""}, [("text_delta", "text", block["text"])]
+        yield {"type": "content_block_start", "index": index, "content_block": start}
+        for kind, key, text in deltas:
+            for piece in re.findall(r"(?s).{1,20}", text):
+                yield {"type": "content_block_delta", "index": index, "delta": {"type": kind, key: piece}}
+        yield {"type": "content_block_stop", "index": index}
+    ended = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    yield {"type": "message_delta", "delta": ended, "usage": {"output_tokens": 10}}
+    yield {"type": "message_stop"}
+
+
+async def _lines(events: list[Block]) -> AsyncIterator[str]:
+    for event in events:
+        yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
 
 
 def _error(status: int, kind: str, message: str) -> JSONResponse:
@@ -113,9 +167,16 @@ def _conversation(body: dict[str, Any]) -> list[BaseMessage]:
     system = body.get("system", "")
     made: list[BaseMessage] = [SystemMessage(system)] if system else []
     open_calls: set[str] = set()
+    roles = [message["role"] for message in body["messages"]]
+    if not roles or roles[0] != "user" or not set(roles) <= {"user", "assistant"}:
+        raise RefusedError('messages: first message must use the "user" role, others user or assistant')
+    if roles[-1] != "user":
+        raise RefusedError("This model does not support assistant message prefill.")
     for index, message in enumerate(body["messages"]):
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        if not blocks:
+            raise RefusedError(f"messages.{index}: all messages must have non-empty content")
         answered = {block["tool_use_id"] for block in blocks if block["type"] == "tool_result"}
         if open_calls - answered:
             raise RefusedError(
@@ -129,6 +190,11 @@ def _conversation(body: dict[str, Any]) -> list[BaseMessage]:
                 for block in blocks
                 if block["type"] == "tool_use"
             ]
+            for block in blocks:
+                if block["type"] == "thinking" and not block.get("signature"):
+                    raise RefusedError(f"messages.{index}: thinking: signature: Field required")
+                if block["type"] not in {"text", "tool_use", "thinking", "redacted_thinking"}:
+                    raise RefusedError(f"messages.{index}: Input tag '{block['type']}' does not match")
             text = "".join(_text(block) for block in blocks if block["type"] == "text")
             made.append(AIMessage(text, tool_calls=calls))
             open_calls = {call["id"] for call in calls}
@@ -156,12 +222,19 @@ def _users(block: Block) -> BaseMessage:
             if source["type"] != "base64" or not signature or not data.startswith(signature):
                 raise RefusedError("messages: image: Could not process image")
             return HumanMessage("[an image]")
+        case "document":
+            source = block["source"]
+            if source["type"] not in {"url", "text"} and source.get("media_type") != "application/pdf":
+                raise RefusedError(
+                    "messages: document.source.base64.media_type: Input should be 'application/pdf'"
+                )
+            return HumanMessage("[a document]")
         case _:
             return HumanMessage(_text(block))
 
 
 def _text(block: Block) -> str:
-    if block["type"] != "text" or not block["text"]:
+    if block["type"] != "text" or not block["text"].strip():
         raise RefusedError("messages: text content blocks must be non-empty")
     text: str = block["text"]
     return text

@@ -3,12 +3,13 @@
 It serves `POST /v1/responses` and `POST /v1/chat/completions`, streamed and not, to the unmodified client
 (`langchain_openai.ChatOpenAI`, or `openai` itself), and refuses what the real service refuses, with its
 status and its error body: a wrong key, an unknown model or parameter, a malformed part, a call without an
-answer, an answer without a call, reasoning torn from what followed it, a schema strict mode does not take.
+answer, an answer without a call, reasoning torn from what followed it, a schema strict mode does not take,
+half of a pair of surrogates. It can be made to write answers that are cut, filtered, refused, or break off.
 
 What it mirrors: the request, response and event types of the installed `openai` package, which are generated
 from OpenAI's specification, and OpenAI's guides; rules that neither states are worded after errors that users
 reported in public, named where they stand. It was not compared with the real service. Left out: hosted tools,
-files, conversations, background mode, log probabilities, truncation by `max_output_tokens`, rate limits.
+files, conversations, background mode, log probabilities, rate limits.
 """
 
 import asyncio
@@ -125,7 +126,9 @@ class OpenAIServer:
 
     async def _body(self, request: Request) -> Body:
         try:
-            body = await request.json()
+            # As the service parses it: text that is text, numbers that are numbers.
+            body = json.loads(await request.body(), parse_constant=_no_number)
+            json.dumps(body, ensure_ascii=False).encode()
         except ValueError:
             body = None
         if not isinstance(body, dict):
@@ -144,8 +147,8 @@ class OpenAIServer:
         reply = await ask(self._model, chat.question(body))
         if body.get("stream"):
             lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chat.chunks(body, reply)]
-            return _stream([*lines, "data: [DONE]\n\n"])
-        return JSONResponse(chat.completion(body, reply))
+            return _stream([*lines, *([] if reply.breaks_off else ["data: [DONE]\n\n"])])
+        return _json(chat.completion(body, reply))
 
     async def _responses(self, request: Request) -> Response:
         body = await self._body(request)
@@ -157,9 +160,10 @@ class OpenAIServer:
         self._stored.keep(response["id"], sent, output, store=response["store"])
         if body.get("stream"):
             return _stream(
-                f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events(response)
+                f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
+                for event in events(response, breaks_off=reply.breaks_off)
             )
-        return JSONResponse(response)
+        return _json(response)
 
     async def _nowhere(self, request: Request) -> Response:
         raise ApiError(f"Invalid URL ({request.method} {request.url.path})", status=404)
@@ -176,6 +180,15 @@ def start_openai_server(model: BaseChatModel, *, api_key: str = API_KEY) -> Open
         The server: its address, what it was sent, and `stop()`; a context manager too.
     """
     return OpenAIServer(model, api_key)
+
+
+def _json(answer: Body) -> Response:
+    # In ASCII: a model may write halves of pairs of surrogates.
+    return Response(json.dumps(answer), media_type="application/json")
+
+
+def _no_number(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _stream(lines: Iterable[str]) -> StreamingResponse:

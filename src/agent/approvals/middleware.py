@@ -134,9 +134,11 @@ class ApprovalsMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
 
     async def aafter_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Ask about the message's calls that ask first, and carry out what was decided."""
-        message = next((one for one in reversed(state["messages"]) if isinstance(one, AIMessage)), None)
+        message, answered = _newest(state["messages"])
         asking = await self._asking(state, runtime)
         asked = self._asked(message, asking) if message else []
+        # A call that could not be read has its error already, and does not run.
+        asked = [one for one in asked if one.call["id"] not in answered]
         if not asked or message is None:
             return {_EDITED: {}, _APPROVED: {}} if state.get(_EDITED) or state.get(_APPROVED) else None
         seal, thread = message.response_metadata.get(_MADE), owner_of(runtime).thread
@@ -211,6 +213,17 @@ class ApprovalsMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         ]
         shown = HITLRequest(action_requests=[a for a, _ in pairs], review_configs=[c for _, c in pairs])
         return for_inboxes({**shown, "actions_hash": digest(shown["action_requests"])})
+
+
+def _newest(messages: Sequence[Any]) -> tuple[AIMessage | None, set[str]]:
+    """Return the model's newest message, and the ids of the calls that are answered behind it."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if isinstance(message, AIMessage):
+            return message, answered
+        if isinstance(message, ToolMessage):
+            answered.add(message.tool_call_id)
+    return None, answered
 
 
 def _ai_messages(response: Any) -> list[AIMessage]:

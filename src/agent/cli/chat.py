@@ -12,7 +12,7 @@ from agent.cli.follow import Follower, Left, View, open_questions, say_it_waits
 from agent.cli.screen import EndOfInput, Screen
 from agent.cli.session import Session
 from agent.cli.visible import one_line
-from agent.client import Driver, Failed, Interrupted, Outcome
+from agent.client import Driver, Failed, Finished, Interrupted, Outcome
 
 GRAPH = "agent"
 MAX_UPLOAD_BYTES = 50_000_000
@@ -45,6 +45,7 @@ class Chat:
         self._view = view
         self._context = {name: value for name, value in context.items() if value}
         self._uploaded: list[str] = []
+        self._waits = False
 
     def talk(
         self, thread_id: str | None, message: str | None, files: Mapping[str, bytes] | None = None
@@ -118,8 +119,9 @@ class Chat:
             if not said:
                 continue
             try:
-                if self._turn(driver, said) == exits.FAILED:
-                    return exits.FAILED  # it waits for an answer
+                self._turn(driver, said)
+                if self._waits:
+                    return exits.FAILED
             except Left as left:
                 if not left.cancelled:
                     raise
@@ -133,6 +135,7 @@ class Chat:
         ).decode()  # bytes that are no text came as halves of surrogates
         stream = driver.start({"messages": [{"role": "user", "content": said}]})
         outcome = self._follower(driver).follow(stream, "Thinking" if self._screen.is_terminal else "")
+        self._waits = isinstance(outcome, Interrupted) or bool(open_questions(outcome))
         return of_chat(self._screen, outcome, driver.thread_id)
 
     def _follower(self, driver: Driver) -> Follower:
@@ -140,13 +143,18 @@ class Chat:
 
 
 def of_chat(screen: Screen, outcome: Outcome, thread_id: str) -> int:
-    """Return the exit code for how a run of `agent` ended; say so when it waits for an answer."""
+    """Return the exit code for how a run of `agent` ended; say so when it waits for an answer.
+
+    One that ends without a whole answer has failed, and has said why.
+    """
     if open_questions(outcome):
         say_it_waits(screen, thread_id)
     if isinstance(outcome, Interrupted):
         return exits.FAILED
     if isinstance(outcome, Failed):
         return exits.INTERRUPTED if outcome.status == "cancelled" else exits.PLATFORM
+    if isinstance(outcome, Finished) and outcome.no_answer:
+        return exits.FAILED
     return exits.OK
 
 

@@ -21,6 +21,7 @@ _MOST_CHART_BYTES = 1_000_000_000
 _PICTURE = re.compile(r"\[(image/|application/pdf)")  # it is shown or saved itself
 _ERROR = re.compile(r"<error(?:-\d+)?>\n(.*?)\n</error", re.DOTALL)
 _LINE_END = "\n"
+_NO_WORDS = "The model gave no answer in words."
 # Never the name's own, which may be anything.
 _ENDINGS = {
     "application/pdf": ".pdf",
@@ -106,9 +107,11 @@ class ChatView:
     def _finish(self, event: Finished) -> None:
         """Give the last words where none were streamed, as in a run that another client started."""
         messages = objects(event.values.get("messages"))
-        if not self._spoke and messages and messages[-1].get("type") == "ai":
-            self._end_of_words()
-            self._screen.said("", message_text(messages[-1].get("content")))
+        if messages and messages[-1].get("type") == "ai":
+            words = message_text(messages[-1].get("content"))
+            if not self._spoke or (event.no_answer == "empty" and not words.strip()):
+                self._end_of_words()
+                self._screen.said("", words if words.strip() else _NO_WORDS)
         self._spoke = False
 
     def _words(self, text: str) -> None:

@@ -10,7 +10,7 @@ READER_LEFT = 141
 
 HELP = (
     "Exit codes: 0 passed or already green; 1 failed, nothing tested, rejected, no progress, budget or "
-    "set-up failed, or left waiting for an answer; "
+    "set-up failed, left waiting for an answer, or a chat without a whole one; "
     "2 wrong usage, settings or input; 3 server or sandbox failure; 130 interrupted."
 )
 

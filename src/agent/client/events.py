@@ -10,6 +10,10 @@ from typing import Any, Literal
 State = Mapping[str, Any]
 """A thread's state as the server returns it; not copied, not validated."""
 
+NO_ANSWER = "no_answer"
+"""In the metadata of the last message where a run of `agent` ended without an answer, or without a whole one:
+why, as `cut`, `unfinished`, `refused`, `filtered`, `empty` or `unusable`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Started:
@@ -169,6 +173,26 @@ class Finished:
     """The run has ended and its thread waits for nothing."""
 
     values: State = field(default_factory=dict)
+
+    @property
+    def no_answer(self) -> str:
+        """Why the conversation in `values` ends without a whole answer in words; empty where it has one."""
+        messages = self.values.get("messages")
+        last = messages[-1] if isinstance(messages, list) and messages else None
+        if not isinstance(last, Mapping) or last.get("type") != "ai":
+            return ""
+        about = last.get("response_metadata")
+        why = about.get(NO_ANSWER) if isinstance(about, Mapping) else None
+        if isinstance(why, str):
+            return why
+        return "" if last.get("tool_calls") or _has_words(last.get("content")) else "empty"
+
+
+def _has_words(content: Any) -> bool:
+    if not isinstance(content, list):
+        return isinstance(content, str) and bool(content.strip())
+    texts = (block.get("text") if isinstance(block, Mapping) else block for block in content)
+    return any(isinstance(text, str) and text.strip() for text in texts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from agent.budget import budget
 from agent.context import Context
 from agent.errors import SettingsError
 from agent.failures import tool_errors
+from agent.messages.middleware import MessagesMiddleware
 from agent.models import ModelMiddleware, placeholder_model
 from agent.prompt import PromptMiddleware
 from agent.redaction import RedactionMiddleware
@@ -82,6 +83,7 @@ def code_agent(
             ModelRetryMiddleware(on_failure="error"),
             PromptMiddleware(settings, limits),
             ImagesMiddleware(settings.model_images),
+            MessagesMiddleware(settings.model_images),
             RedactionMiddleware(manager.secrets),
             ToolEventsMiddleware(),
             ArtifactsMiddleware(settings, manager.secrets.redacted),

@@ -13,6 +13,7 @@ from langgraph.types import Command
 from agent.context import Context
 from agent.errors import SandboxGoneError
 from agent.failures import tool_errors
+from agent.messages.middleware import MessagesMiddleware
 from agent.models import ModelMiddleware, placeholder_model
 from agent.redaction import RedactionMiddleware, Secrets
 from agent.repair.plan import Plan
@@ -58,6 +59,7 @@ class Executor:
             middleware=[
                 ModelMiddleware(settings),
                 ModelCallLimitMiddleware(run_limit=MAX_MODEL_CALLS, exit_behavior="end"),
+                MessagesMiddleware(settings.model_images),
                 StopWhenGone(),
                 RedactionMiddleware(secrets),
                 ToolEventsMiddleware(),

@@ -3,9 +3,11 @@
 import hashlib
 import json
 from collections.abc import Collection, Sequence
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from agent.messages.texts import well_formed
 from agent.repair.ignoring import always_ignored
 from agent.repair.tree import matches
 
@@ -15,14 +17,20 @@ MAX_NAME_BYTES = 255
 MAX_PATH_CHARS = 1_000
 
 
+Text = Annotated[str, BeforeValidator(lambda given: well_formed(given) if isinstance(given, str) else given)]
+"""JSON can hold halves of characters, which no digest and no checkpoint can."""
+
+
 class Step(BaseModel):
     """One change to one file."""
 
     model_config = ConfigDict(extra="forbid")
 
     file: str = Field(min_length=1, description="Path of the file to change, relative to the project.")
-    change: str = Field(min_length=1, description="What to change in it, precisely enough to be carried out.")
-    reason: str = Field(description="Why: which failing test or defect it mends.")
+    change: Text = Field(
+        min_length=1, description="What to change in it, precisely enough to be carried out."
+    )
+    reason: Text = Field(description="Why: which failing test or defect it mends.")
 
 
 class Plan(BaseModel):
@@ -30,7 +38,7 @@ class Plan(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    summary: str = Field(description="What is wrong and how the steps mend it, in one or two sentences.")
+    summary: Text = Field(description="What is wrong and how the steps mend it, in one or two sentences.")
     steps: list[Step] = Field(min_length=1, max_length=MAX_STEPS, description="The changes, in order.")
 
     def hash(self) -> str:

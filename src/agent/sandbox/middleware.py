@@ -15,7 +15,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, Overwrite
 
 from agent.context import Context
-from agent.sandbox.history import repaired
+from agent.messages.pairing import repaired
 from agent.sandbox.manager import Acquired, SandboxManager
 from agent.sandbox.notices import LOSS, LOST_IN_CALL, announce, notice
 from agent.sandbox.owners import Owner, named, owner_of

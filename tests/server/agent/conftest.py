@@ -1,6 +1,7 @@
 """The graph `agent` in this process: real tools in real sandboxes, a script for the model's mind."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -10,7 +11,10 @@ from langgraph.store.memory import InMemoryStore
 
 from agent.graphs.code_agent import code_agent
 from agent.settings import Settings
+from server.agent.talk import Talk
 from support.e2b_process import E2BLocal, isolation_arguments, start_e2b_local
+from support.played_model import Play
+from support.providers import provider
 
 MakeAgent = Callable[..., Pregel[Any, Any, Any, Any]]
 
@@ -39,3 +43,17 @@ def make_agent(sandboxes: E2BLocal, store: InMemoryStore) -> MakeAgent:
         return code_agent(settings, checkpointer=InMemorySaver(), store=store)
 
     return make
+
+
+@pytest.fixture
+def talk(make_agent: MakeAgent, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Talk]]:
+    """Begins a thread."""
+    with ExitStack() as stack:
+
+        def begin(api: str, streamed: bool, play: Play, **env: str) -> Talk:
+            served = stack.enter_context(provider(api, play))
+            for name, value in served.env.items():
+                monkeypatch.setenv(name, value)
+            return Talk(make_agent(**{"SANDBOX_START": "lazy", **served.env, **env}), served, streamed)
+
+        yield begin

@@ -13,8 +13,8 @@ from openai.types.chat.completion_create_params import (
 )
 
 from support.openai_api import catalog
-from support.openai_api.errors import ApiError, empty_array, too_long
-from support.openai_api.images import check_image
+from support.openai_api.errors import ApiError, check_name, empty_array, too_long
+from support.openai_api.images import check_file, check_image
 from support.openai_api.mind import Question, Reply, argument_pieces
 from support.openai_api.schemas import check_strict
 from support.openai_api.shapes import check
@@ -132,12 +132,16 @@ def _check_contents(messages: list[Body]) -> None:
         content = message.get("content")
         if content == []:
             raise empty_array(f"messages[{index}].content")
+        if name := message.get("name"):
+            check_name(name, f"messages[{index}].name")
         if content is None and not message.get("tool_calls"):
             raise ApiError(
                 "Invalid value for 'content': expected a string, got null.",
                 param=f"messages.[{index}].content",
             )
         for number, part in enumerate(_objects(content)):
+            if part["type"] == "file" and "file_data" in part["file"]:
+                check_file(part["file"], f"messages[{index}].content[{number}].file")
             if part["type"] == "image_url":
                 check_image(part["image_url"]["url"], f"messages[{index}].content[{number}].image_url.url")
 
@@ -154,6 +158,7 @@ def _check_calls(messages: list[Body]) -> None:
         answered = {}
         for number, call in enumerate(message.get("tool_calls") or []):
             place = f"messages[{index}].tool_calls[{number}].id"
+            check_name(call["function"]["name"], f"messages[{index}].tool_calls[{number}].function.name")
             if len(call["id"]) > MAX_CALL_ID:
                 raise too_long(place, call["id"], MAX_CALL_ID)
             if call["id"] in open_calls:
@@ -243,6 +248,8 @@ def chunks(body: Body, reply: Reply) -> Iterator[Body]:
         )
         for piece in argument_pieces(call.arguments):
             yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+    if reply.breaks_off:
+        return
     yield chunk({}, _finish(body, reply))
     if with_usage:
         yield {**head, "choices": [], "usage": _usage(reply)}
@@ -260,6 +267,8 @@ def _head(body: Body, kind: str) -> Body:
 
 
 def _finish(body: Body, reply: Reply) -> str:
+    if reply.stop:
+        return reply.stop
     # A call that was forced by name ends with "stop": the documentation of `tool_choice` says so.
     return "tool_calls" if reply.calls and not isinstance(body.get("tool_choice"), dict) else "stop"
 

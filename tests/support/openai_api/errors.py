@@ -1,5 +1,6 @@
 """The errors of OpenAI's API: one body shape, the status that goes with it."""
 
+import re
 from typing import Any
 
 
@@ -64,3 +65,14 @@ def empty_array(param: str) -> ApiError:
         param=param,
         code="empty_array",
     )
+
+
+def check_name(name: str, param: str) -> None:
+    """Refuse a name, of a participant or of a function, that holds more than letters, digits, `_` and `-`."""
+    if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name):
+        raise ApiError(
+            f"Invalid '{param}': string does not match pattern. Expected a string that matches the pattern "
+            "'^[a-zA-Z0-9_-]+$'.",
+            param=param,
+            code="invalid_value",
+        )

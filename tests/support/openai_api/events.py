@@ -9,10 +9,11 @@ from support.openai_api.mind import argument_pieces, pieces
 Body = dict[str, Any]
 
 
-def events(response: Body) -> Iterator[Body]:
-    """Yield the events that lead up to a finished response, numbered."""
+def events(response: Body, *, breaks_off: bool = False) -> Iterator[Body]:
+    """Yield the events that lead up to a finished response, numbered; one that breaks off lacks the end."""
     for number, event in enumerate(_events(response)):
-        yield {**event, "sequence_number": number}
+        if not breaks_off or not event["type"].endswith((".done", ".completed", ".incomplete")):
+            yield {**event, "sequence_number": number}
 
 
 def _events(response: Body) -> Iterator[Body]:
@@ -22,7 +23,7 @@ def _events(response: Body) -> Iterator[Body]:
     for index, item in enumerate(response["output"]):
         for event in _item_events(item):
             yield {**event, "output_index": index}
-    yield {"type": "response.completed", "response": response}
+    yield {"type": f"response.{response['status']}", "response": response}
 
 
 def _item_events(item: Item) -> Iterator[Body]:

@@ -48,3 +48,15 @@ def check_image(url: str, param: str) -> None:
             param=param,
             code="invalid_image_format",
         )
+
+
+def check_file(file: dict[str, str], param: str) -> None:
+    """Refuse a file that is not a PDF as a data URL, with a name."""
+    found = DATA_URL.fullmatch(file["file_data"])
+    if not found or found["type"] != "application/pdf" or not file.get("filename"):
+        raise ApiError(
+            f"Invalid file data: '{param}.file_data'. Expected a base64-encoded data URL with an "
+            "application/pdf MIME type.",
+            param=f"{param}.file_data",
+            code="invalid_value",
+        )

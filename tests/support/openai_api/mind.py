@@ -44,6 +44,10 @@ class Reply:
     calls: tuple[Call, ...]
     tokens_in: int
     tokens_out: int
+    stop: str = ""
+    """Why it ended early: `length` or `content_filter`; empty at its end."""
+    breaks_off: bool = False
+    """Whether the stream ends before the event that ends an answer."""
 
     @property
     def pieces(self) -> list[str]:
@@ -64,6 +68,9 @@ def argument_pieces(arguments: str) -> list[str]:
 
 async def ask(model: BaseChatModel, question: Question) -> Reply:
     """Ask the scripted model.
+
+    What is out of the ordinary stands in its message's `additional_kwargs["wire"]`: the `arguments` of its
+    calls as they are written, a `refusal`, why it `stop`s, and whether its stream `breaks_off`.
 
     A structured answer is offered to its script as a tool with the schema's name, as langchain's own
     `with_structured_output` does; the call's arguments become the text. A text where a schema was asked for
@@ -87,16 +94,18 @@ async def ask(model: BaseChatModel, question: Question) -> Reply:
 
 def _reply(message: AIMessage, question: Question) -> Reply:
     schema = question.output[0] if question.output else None
+    wire = message.additional_kwargs.get("wire", {})
+    sent = [json.dumps(call["args"]) for call in message.tool_calls]
     calls = [
-        Call(str(call["id"]), call["name"], json.dumps(call["args"], ensure_ascii=False))
-        for call in message.tool_calls
+        Call(str(call["id"]), call["name"], arguments)
+        for call, arguments in zip(message.tool_calls, wire.get("arguments", sent), strict=True)
         if call["name"] != schema
     ]
     structured = [call for call in message.tool_calls if call["name"] == schema]
-    text, refusal = str(message.text), ""
+    text, refusal = str(message.text), wire.get("refusal", "")
     if structured:
-        text = json.dumps(structured[0]["args"], ensure_ascii=False)
-    elif schema and not calls:
+        text = wire.get("arguments", [json.dumps(structured[0]["args"])])[0]
+    elif schema and not calls and not wire:
         text, refusal = "", text
     usage = message.usage_metadata
     return Reply(
@@ -105,4 +114,6 @@ def _reply(message: AIMessage, question: Question) -> Reply:
         tuple(calls if question.parallel else calls[:1]),
         usage["input_tokens"] if usage else 0,
         usage["output_tokens"] if usage else 0,
+        wire.get("stop", ""),
+        wire.get("breaks_off", False),
     )

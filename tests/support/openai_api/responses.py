@@ -15,9 +15,9 @@ from openai.types.responses.response_create_params import (
 )
 
 from support.openai_api import catalog
-from support.openai_api.errors import ApiError
+from support.openai_api.errors import ApiError, check_name
 from support.openai_api.history import Item, Stored, check_history, kind
-from support.openai_api.images import check_image
+from support.openai_api.images import check_file, check_image
 from support.openai_api.mind import Question, Reply
 from support.openai_api.schemas import check_strict
 from support.openai_api.shapes import check
@@ -25,6 +25,8 @@ from support.openai_api.shapes import check
 Body = dict[str, Any]
 MIN_OUTPUT_TOKENS = 16
 THOUGHT = "Thinking it through."
+STOPS = {"length": "max_output_tokens", "content_filter": "content_filter"}
+"""Why a response is incomplete, by chat completions' word for it."""
 
 
 def check_request(body: Body, stored: Stored) -> None:
@@ -111,9 +113,13 @@ def _check_tools(body: Body) -> None:
 
 def _check_images(items: list[Item]) -> None:
     for index, item in enumerate(items):
+        if kind(item) == "function_call":
+            check_name(item["name"], f"input[{index}].name")
         for key in ("content", "output"):
             parts = item.get(key)
             for number, part in enumerate(parts if isinstance(parts, list) else []):
+                if part["type"] == "input_file" and "file_data" in part:
+                    check_file(part, f"input[{index}].{key}[{number}]")
                 if part["type"] == "input_image" and part.get("image_url"):
                     check_image(part["image_url"], f"input[{index}].{key}[{number}].image_url")
 
@@ -193,7 +199,8 @@ def output_items(body: Body, reply: Reply) -> list[Item]:
                 "encrypted_content": base64.b64encode(uuid.uuid4().bytes * 4).decode(),
             }
         )
-    if reply.text or reply.refusal or not reply.calls:
+    thought_alone = reply.stop and not reply.text and items
+    if reply.text or reply.refusal or (not reply.calls and not thought_alone):
         part: Body = (
             {"type": "refusal", "refusal": reply.refusal}
             if reply.refusal
@@ -204,7 +211,7 @@ def output_items(body: Body, reply: Reply) -> list[Item]:
                 "id": _id("msg"),
                 "type": "message",
                 "role": "assistant",
-                "status": "completed",
+                "status": "incomplete" if reply.stop else "completed",
                 "content": [part],
             }
         )
@@ -213,7 +220,7 @@ def output_items(body: Body, reply: Reply) -> list[Item]:
             {
                 "id": _id("fc"),
                 "type": "function_call",
-                "status": "completed",
+                "status": "incomplete" if reply.stop else "completed",
                 "arguments": call.arguments,
                 "call_id": call.id,
                 "name": call.name,
@@ -228,10 +235,12 @@ def response(body: Body, reply: Reply, items: list[Item]) -> Body:
         "id": _id("resp"),
         "object": "response",
         "created_at": int(time.time()),
-        "status": "completed",
+        "status": "incomplete" if reply.stop else "completed",
         "background": False,
         "error": None,
-        "incomplete_details": None,
+        "incomplete_details": {"reason": reply.stop.replace("length", "max_output_tokens")}
+        if reply.stop
+        else None,
         "instructions": body.get("instructions"),
         "max_output_tokens": body.get("max_output_tokens"),
         "metadata": body.get("metadata") or {},

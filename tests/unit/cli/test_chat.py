@@ -6,7 +6,7 @@ import pytest
 
 from agent.cli import exits
 from agent.cli.approval import left_open
-from agent.cli.chat import Chat
+from agent.cli.chat import Chat, of_chat
 from agent.cli.chat_view import ChatView
 from agent.cli.jsonl import JsonView
 from agent.cli.session import Session
@@ -72,3 +72,32 @@ def test_last_words_are_shown_where_none_were_streamed() -> None:
     view.show(ended)
     view.follow(None)
     assert sheet.text == "42\nforty-two\n"
+
+
+@pytest.mark.parametrize(
+    ("last", "words"),
+    [
+        ({"content": [{"type": "reasoning"}]}, "The model gave no answer in words."),
+        (
+            {"content": "The model refused.", "response_metadata": {"no_answer": "refused"}},
+            "The model refused.",
+        ),
+    ],
+)
+def test_run_without_an_answer_is_told_and_fails(last: dict[str, object], words: str) -> None:
+    """By the exit code, too; also where another client's run left nothing but reasoning."""
+    ended = Finished({"messages": [{"type": "human", "content": "Hi"}, {"type": "ai", **last}]})
+    sheet = Sheet()
+    ChatView(sheet).show(ended)
+    assert sheet.text == f"{words}\n"
+    assert of_chat(sheet, ended, "t") == exits.FAILED
+
+
+def test_run_that_ends_with_calls_or_words_is_an_answer() -> None:
+    """A limit may end a run at a call; words in blocks are words."""
+    for last in (
+        {"content": "", "tool_calls": [{"name": "x"}]},
+        {"content": [{"type": "text", "text": "Hi"}]},
+    ):
+        ended = Finished({"messages": [{"type": "ai", **last}]})
+        assert of_chat(Sheet(), ended, "t") == exits.OK

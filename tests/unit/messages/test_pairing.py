@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from agent.sandbox.history import INTERRUPTED, repaired
+from agent.messages.pairing import INTERRUPTED, repaired
 
 
 def calls(*ids: str) -> AIMessage:
