@@ -1,5 +1,6 @@
 """The kinds of artifact: how each is named and served, and which a model can look at."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,6 +39,11 @@ MEDIA = {
 }
 
 
+_MARKER = re.compile(rb"\xff++[^\xff]", re.DOTALL)
+_MAX_SEGMENTS = 10_000
+"""Of a JPEG before its frame's header: a profile of colours takes a few hundred at most."""
+
+
 def size_of_image(data: bytes) -> tuple[int, int] | None:
     """Return an image's width and height, in pixels, as its header tells; None where it tells none.
 
@@ -67,13 +73,16 @@ def _size_of_webp(data: bytes) -> tuple[int, int] | None:
 
 def _size_of_jpeg(data: bytes) -> tuple[int, int] | None:
     at = 2
-    while at + 9 <= len(data) and data[at] == 0xFF:
-        marker, length = data[at + 1], _number(data[at + 2 : at + 4])
+    for _ in range(_MAX_SEGMENTS):
+        # Bytes of 0xFF may fill the space before a marker.
+        found = _MARKER.match(data, at)
+        if not found or found.end() + 7 > len(data):
+            return None
+        marker, at = found[0][-1], found.end()
         # The frames' headers; between their numbers stand those of three tables.
         if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:
-            return _number(data[at + 7 : at + 9]), _number(data[at + 5 : at + 7])
-        # Bytes of 0xFF may fill the space before a marker.
-        at += 1 if marker == 0xFF else 2 + max(length, 2)
+            return _number(data[at + 5 : at + 7]), _number(data[at + 3 : at + 5])
+        at += max(_number(data[at : at + 2]), 2)
     return None
 
 
