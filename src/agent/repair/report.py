@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 from agent.repair.junit import tally
+from agent.sandbox.output import joined
 from agent.sandbox.provider import CommandResult
 from agent.tools.budget import clipped
 
@@ -70,7 +71,8 @@ class TestReport:
             result: how it ended.
             junit: the JUnit XML it left, if any.
         """
-        output = _OUR_REPORT.sub("", result.stdout + result.stderr)
+        printed = joined([result.stdout, result.stderr]).mapped(lambda text: _OUR_REPORT.sub("", text))
+        output = str(printed)
         found = tally(junit) if junit else None
         counts = (found.passed, found.failed, found.skipped) if found else _counted(output)
         failing = found.failing if found else _named(output)
@@ -80,7 +82,7 @@ class TestReport:
             passed=counts[0],
             failed=counts[1],
             failing=tuple(_text(name)[:MAX_NAME_CHARS] for name in failing[:MAX_NAMES]),
-            output=clipped(_text(output), MAX_OUTPUT_BYTES),
+            output=clipped(printed.mapped(_text), MAX_OUTPUT_BYTES),
             skipped=counts[2],
             reason=_reason(result),
         )

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from agent.sandbox.output import Excerpt, parts_of
+
 _NOTE_BYTES = 48
 """Room for the note in the middle of a cut text, its numbers included."""
 
@@ -21,16 +23,12 @@ def shares(sizes: Sequence[int], room: int) -> list[int]:
     return given
 
 
-def size(text: str) -> int:
-    """Return a text's size in UTF-8."""
-    return len(text.encode("utf-8", "replace"))
-
-
 def clipped(text: str, max_bytes: int) -> str:
     """Return the text, or its head and tail with a note of how much is missing, in at most `max_bytes`.
 
-    Characters are never cut in half; the note takes part of the budget. What cannot be text in UTF-8, such as
-    half of a pair of surrogates, becomes a question mark.
+    What is missing is counted of the whole, with what an `Excerpt` left out before. Characters are never cut
+    in half; the note takes part of the budget. What cannot be text in UTF-8, such as half of a pair of
+    surrogates, becomes a question mark.
     """
     data = text.encode("utf-8", "replace")
     if len(data) <= max_bytes:
@@ -38,5 +36,9 @@ def clipped(text: str, max_bytes: int) -> str:
     half = max(max_bytes - _NOTE_BYTES, 0) // 2
     head = data[:half].decode("utf-8", "ignore")
     tail = data[len(data) - half :].decode("utf-8", "ignore")
-    left_out = len(data) - len(head.encode()) - len(tail.encode())
-    return f"{head}\n… {left_out} bytes left out …\n{tail}"
+    whole = Excerpt(*parts_of(text)).mapped(_encodable)
+    return whole.without(len(head), len(whole) - len(tail))
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

@@ -5,19 +5,20 @@ the platform failed at starts with `error:`. No text can close its own tag: wher
 the tag is given a number that makes it another.
 """
 
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent.sandbox.output import BoundedText
+from agent.sandbox.output import Excerpt, joined, parts_of, size_of
 from agent.sandbox.provider import BackgroundResult, CodeResult, CommandResult, RichResult, Spooled
-from agent.tools.budget import clipped, shares, size
+from agent.tools.budget import clipped, shares
 from agent.tools.terminal import plain
 
 _LINES_OF_TRACEBACK = 24
 _LOOKED_AT = 524_288
-"""Characters of one text, before colours and progress bars are taken out."""
+"""Characters of all texts of a message, before colours and progress bars are taken out."""
 _MAX_TAGS = 100
 _LONG_S = 1.0
 """From here on the time a call took is worth telling."""
@@ -63,26 +64,26 @@ def _unforgeable(tag: str, body: str) -> str:
 
 def blocks(parts: Sequence[Part], max_bytes: int) -> list[str]:
     """Return the parts between tags, within one budget, each cut one followed by where the whole is."""
-    texts = [plain(_within(part.text, max(_LOOKED_AT, 4 * max_bytes))) for part in parts]
+    looked_at = max(_LOOKED_AT // max(len(parts), 1), 4 * max_bytes)
+    texts = [_within(part.text, looked_at).mapped(plain) for part in parts]
     frames = [2 * len(part.tag) + len(part.attributes) + 14 + len(_whereabouts(part)) for part in parts]
-    rooms = shares([size(text) for text in texts], max(max_bytes - sum(frames), 0))
+    rooms = shares([size_of(text) for text in texts], max(max_bytes - sum(frames), 0))
     said = []
     for part, text, room in zip(parts, texts, rooms, strict=True):
         if text or not part.spooled:
             said.append(block(part.tag, text, room, part.attributes))
-        cut = size(text) > room or (part.spooled and part.spooled.left_out)
+        cut = size_of(text) > room or text.parts[1:] or (part.spooled and part.spooled.left_out)
         if cut or (part.spooled and part.spooled.goes_on):
             said.append(_whereabouts(part))
     return said
 
 
-def _within(text: str, max_chars: int) -> str:
+def _within(text: str, max_chars: int) -> Excerpt:
     """Return head and tail of a text that is far longer than is shown: each character is looked at."""
-    if len(text) <= max_chars:
-        return text
-    kept = BoundedText(max_chars)
-    kept.add(text)
-    return kept.text()
+    whole = Excerpt(*parts_of(text))
+    if len(whole) <= max_chars:
+        return whole
+    return whole.without(max_chars // 2, len(whole) - max_chars // 2)
 
 
 def _whereabouts(part: Part) -> str:
@@ -106,7 +107,7 @@ def command_text(result: CommandResult, limit_s: float, max_bytes: int) -> str:
         )
     else:
         first = f"exit_code: {result.exit_code}{_meaning(result.exit_code)}{_took(result.duration_s)}"
-    said = [first, *_streams(result.stdout, result.stderr, result.spooled, max_bytes - size(first))]
+    said = [first, *_streams(result.stdout, result.stderr, result.spooled, max_bytes - size_of(first))]
     if "EOFError" in result.stderr:
         said.append(NO_INPUT)
     return "\n".join(said)
@@ -122,7 +123,7 @@ def background_text(result: BackgroundResult, max_bytes: int) -> str:
         first = "ended, nobody saw how: its outcome is unknown"
     else:
         first = f"exit_code: {result.exit_code}{_meaning(result.exit_code)}{_took(result.duration_s)}"
-    said = _streams(result.stdout, result.stderr, result.spooled, max_bytes - size(first))
+    said = _streams(result.stdout, result.stderr, result.spooled, max_bytes - size_of(first))
     return "\n".join([first, *(said or ["[nothing new was printed]"])])
 
 
@@ -149,8 +150,9 @@ def code_text(result: CodeResult, limit_s: float, max_bytes: int) -> str:
         for number, rich in enumerate(result.results, 1)
     ]
     if result.error:
-        summary = f"{result.error.name}: {result.error.value}"
-        parts.append(Part("error", "\n".join([summary, *_traceback(result.error.traceback)])))
+        error = result.error
+        summary = [error.name, ": ", error.value, "\n", _traceback(error.traceback)]
+        parts.append(Part("error", joined(summary)))
     after = []
     if result.timed_out:
         after.append(
@@ -159,17 +161,18 @@ def code_text(result: CodeResult, limit_s: float, max_bytes: int) -> str:
     if result.error and result.error.name in {"StdinNotImplementedError", "EOFError"}:
         after.append(NO_INPUT)
     before = [RESTARTED] if result.restarted else []
-    room = max_bytes - sum(map(size, [*before, *after]))
+    room = max_bytes - sum(map(size_of, [*before, *after]))
     return "\n".join([*before, *blocks(parts, room), *after]) or "ok, no output"
 
 
-def _traceback(text: str) -> list[str]:
-    """Return a traceback's lines; of a long one the start, where the cell is, and the end."""
-    lines = plain(text).splitlines()
+def _traceback(text: str) -> Excerpt:
+    """Return a traceback; of a long one the start, where the cell is, and the end."""
+    whole = Excerpt(*parts_of(text)).mapped(plain)
+    ends = [found.end() for found in re.finditer("\n", whole)]
     half = _LINES_OF_TRACEBACK // 2
-    if len(lines) <= _LINES_OF_TRACEBACK:
-        return lines
-    return [*lines[:half], f"… {len(lines) - 2 * half} lines left out …", *lines[-half:]]
+    if len(ends) < _LINES_OF_TRACEBACK:
+        return whole
+    return whole.without(ends[half - 1] - 1, ends[-half])
 
 
 def _streams(stdout: str, stderr: str, spooled: Mapping[str, Spooled], max_bytes: int) -> list[str]:

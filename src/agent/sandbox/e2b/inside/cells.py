@@ -54,7 +54,7 @@ class Cells:
         shell.displayhook.write_format_data = lambda data, *args: show(self.bounded(data), *args)
         tell = shell._showtraceback
         shell._showtraceback = lambda kind, value, lines: tell(
-            kind, short(str(value)), list(map(short, lines))
+            kind, self.short(str(value)), list(map(self.short, lines))
         )
         # What a program of the shell reads is at its end: IPython's own way gives it a terminal, and one that
         # asks for something would wait for ever.
@@ -128,6 +128,18 @@ class Cells:
         self.shell.user_ns["_exit_code"] = running.returncode
         if getattr(self.shell, "system_raise_on_error", False) and running.returncode:
             raise subprocess.CalledProcessError(running.returncode, line)
+
+    def short(self, text: str) -> str:
+        """Return head and tail of what an exception says, which may quote all of its data."""
+        text = sendable(text)
+        if len(text) <= 2 * HALF_ERROR_CHARS:
+            return text
+        head, tail = text[:HALF_ERROR_CHARS], text[-HALF_ERROR_CHARS:]
+        total = len(text.encode())
+        left_out = total - len((head + tail).encode())
+        if self.current is None:
+            return f"{head}\n… {left_out} bytes left out …\n{tail}"
+        return f"{head}\x1e{self.current.nonce} {total} {left_out} 0 0\x1e{tail}"
 
     def bounded(self, data: Any, counted: bool = True) -> Any:
         """Return a result's forms, each within measure."""
@@ -267,15 +279,6 @@ class Cell:
 def sendable(text: str) -> str:
     """Return a text without halves of characters, as a name that is no UTF-8 has: no message carries them."""
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def short(text: str) -> str:
-    """Return head and tail of what an exception says, which may quote all of its data."""
-    text = sendable(text)
-    if len(text) <= 2 * HALF_ERROR_CHARS:
-        return text
-    left_out = len(text) - 2 * HALF_ERROR_CHARS
-    return f"{text[:HALF_ERROR_CHARS]}\n… {left_out} characters left out …\n{text[-HALF_ERROR_CHARS:]}"
 
 
 sys.modules[__name__] = types.SimpleNamespace(cells=Cells(get_ipython()))  # type: ignore[assignment]
