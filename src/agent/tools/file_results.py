@@ -41,6 +41,8 @@ def file_text(path: str, answer: Answer, max_bytes: int) -> str:
             heading += f' note="go on with start_byte={answer["end"]}"'
     else:
         heading += f' lines="{answer["first"]}-{answer["last"]} of {answer["total"]}"{_note(answer)}'
+    if encoding := answer.get("encoding"):
+        heading += f" encoding={_attribute(encoding)}"
     return block("file", answer["text"], max_bytes, heading)
 
 
@@ -121,7 +123,8 @@ def edit_text(path: str, answer: Answer, count: int) -> str:
     """
     found, lines = answer["found"], ", ".join(map(str, answer["lines"]))
     if found == count:
-        return f"Replaced {count} in {named(path)}, line{'s' if count > 1 else ''} {lines}."
+        said = f"Replaced {count} in {named(path)}, line{'s' if count > 1 else ''} {lines}."
+        return said + _kept(answer.get("kept"), answer.get("encoding"))
     if not found:
         hint = "; its lines end with \\r\\n" if answer["crlf"] else "; read the file and copy it exactly"
         raise OSError(f"the old text does not occur in {named(path)}{hint}. Nothing was changed.")
@@ -131,9 +134,17 @@ def edit_text(path: str, answer: Answer, count: int) -> str:
     )
 
 
-def written_text(path: str, size_bytes: int) -> str:
+def written_text(path: str, answer: Answer) -> str:
     """Word that a file was written."""
-    return f"Wrote {size_bytes} bytes to {named(path)}."
+    said = f"Wrote {answer['size']} bytes to {named(path)}."
+    return said + _kept(answer.get("crlf"), answer.get("encoding"))
+
+
+def _kept(crlf: Any, encoding: Any) -> str:
+    """Word what of a file was kept that the text did not say."""
+    return (" Its lines end with \\r\\n, as before." if crlf else "") + (
+        f" Its encoding is {encoding}." if encoding else ""
+    )
 
 
 def deleted_text(path: str, answer: Answer) -> str:

@@ -88,15 +88,16 @@ def _writing_tools(root: str) -> list[BaseTool]:
     async def write_file(path: str, content: str, runtime: ToolRuntime[Any, Any]) -> str:
         """Write a text file, replacing it if it exists. Folders are made as needed.
 
+        One whose lines end with \\r\\n keeps that, and its encoding, unless the new text says otherwise.
+
         Args:
             path: The file's path, relative to the work folder.
             content: The whole new text of the file.
         """
         whole = confined(path, root)
-        data = content.encode("utf-8", "replace")
-        encoded = base64.b64encode(data).decode()
-        await _asked(runtime, "write", path=whole, root=root, data=encoded)
-        return words.written_text(shown(whole, root), len(data))
+        encoded = base64.b64encode(content.encode("utf-8", "replace")).decode()
+        answer = await _asked(runtime, "write", path=whole, root=root, data=encoded)
+        return words.written_text(shown(whole, root), answer)
 
     @sandbox_tool()
     async def edit_file(path: str, old: str, new: str, runtime: ToolRuntime[Any, Any], count: int = 1) -> str:

@@ -36,7 +36,7 @@ TAILS = _text("tails.sh")
 CELLS = _python("spool", "cells")
 """Hooks a kernel; run as the module `CELLS_MODULE`, which then has `cells.run` and `cells.run_async`."""
 CELLS_MODULE = f"agent_cells_{hashlib.sha256(CELLS.encode()).hexdigest()[:8]}"
-FILES = _python("spool", "calls", "entries", "search", "files")
+FILES = _python("spool", "calls", "encodings", "entries", "search", "files")
 """Works on files; the request is JSON in the environment, the answer on standard output."""
 BACKGROUND = _python("spool", "calls", "background")
 """Starts and polls commands in the background; called as `FILES` is."""

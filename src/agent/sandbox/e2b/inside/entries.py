@@ -6,8 +6,6 @@ import base64
 import os
 import stat
 
-from agent.sandbox.e2b.inside.spool import whole_characters
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes longer to import than this program runs
     from typing import Any
@@ -19,8 +17,6 @@ IMAGES = (
     (b"GIF89a", "image/gif"),
 )
 HOME = "/home/user"
-SNIFFED_BYTES = 8192
-"""Of a file: enough to tell what it is."""
 
 
 def at_home(path: str) -> str:
@@ -63,17 +59,6 @@ def image_type(data: bytes) -> str | None:
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((mime for start, mime in IMAGES if data.startswith(start)), None)
-
-
-def is_text(data: bytes, goes_on: bool) -> bool:
-    """Whether bytes are UTF-8; the last character may be cut where more follows."""
-    if b"\0" in data:
-        return False
-    try:
-        (whole_characters(data) if goes_on else data).decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def kind(mode: int) -> str:

@@ -6,22 +6,15 @@ import os
 import re
 import stat
 
-from agent.sandbox.e2b.inside.entries import (
-    SNIFFED_BYTES,
-    decoded,
-    is_text,
-    openable,
-    readable,
-    resolved,
-    told,
-)
-from agent.sandbox.e2b.inside.spool import whole_characters
+from agent.sandbox.e2b.inside.encodings import SNIFFED_BYTES, Recoded, by_beginning, encoding_of
+from agent.sandbox.e2b.inside.entries import openable, readable, resolved, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes longer to import than this program runs
     from collections.abc import Iterator
     from typing import Any
 
+MAX_LINE_CHARS = 400
 LEFT_OUT = (".git",)
 """Folders that searches do not enter."""
 GLOB = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
@@ -54,7 +47,7 @@ def search(
 ) -> dict[str, Any]:
     """Return the lines that match a regular expression, in a file or below a folder."""
     try:
-        wanted = re.compile(pattern.encode(), re.IGNORECASE if ignore_case else 0)
+        wanted = re.compile(pattern, re.IGNORECASE if ignore_case else 0)
     except re.error as exc:
         raise ValueError(f"the pattern is not a regular expression: {exc}") from None
     real = openable(path, root, also)
@@ -63,20 +56,16 @@ def search(
     count = searched = binary = 0
     for name, whole in files_below(real, only, unreadable):
         try:
-            with open(whole, "rb") as file:
-                if not is_text(file.read(SNIFFED_BYTES), True):
-                    binary += 1
-                    continue
-                file.seek(0)
-                searched += 1
-                for number, line in enumerate(file, 1):
-                    if not wanted.search(line):
-                        continue
-                    count += 1
-                    text = decoded(whole_characters(line.rstrip(b"\r\n")[:400]))
-                    room -= len(text.encode()) + len(os.fsencode(name)) + 10
-                    if len(matches) < most and room > 0:
-                        matches.append({"path": readable(name), "line": number, "text": text})
+            found = lines_with(wanted, whole, most)
+            if found is None:
+                binary += 1
+                continue
+            searched += 1
+            count += found[0]
+            for number, text in found[1]:
+                room -= len(text.encode()) + len(os.fsencode(name)) + 10
+                if len(matches) < most and room > 0:
+                    matches.append({"path": readable(name), "line": number, "text": text})
         except OSError:
             unreadable.append(name)
     return {
@@ -86,6 +75,42 @@ def search(
         "binary": binary,
         "unreadable": [readable(name) for name in unreadable[:20]],
     }
+
+
+def lines_with(wanted: Any, path: str, most: int) -> tuple[int, list[tuple[int, str]]] | None:
+    """Return how many lines of a file match, and the first of them; None where it is no text."""
+    with open(path, "rb") as file:
+        begin = file.read(SNIFFED_BYTES)
+        encoding = by_beginning(begin, len(begin) == SNIFFED_BYTES)
+        if encoding is None:
+            return None
+        try:
+            # Most files are UTF-8: whether one is shows as it is read.
+            source = Recoded(file, encoding, lenient=encoding.codec != "utf-8")
+            return found_in(source, wanted, most)
+        except UnicodeDecodeError:
+            pass
+    with open(path, "rb") as file:
+        encoding = encoding_of(file)
+        if encoding is None:
+            return None
+        source = Recoded(file, encoding)
+        return found_in(source, wanted, most)
+
+
+def found_in(source: Recoded, wanted: Any, most: int) -> tuple[int, list[tuple[int, str]]]:
+    """Return how many lines match, and the first of them: number and text, without its end."""
+    count = 0
+    found: list[tuple[int, str]] = []
+    for number, line in enumerate(source.text, 1):
+        bare = line[:-1] if line.endswith("\n") else line
+        bare = bare[:-1] if bare.endswith("\r") else bare
+        if wanted.search(bare) or (bare != line and wanted.search(line)):
+            count += 1
+            if len(found) < most:
+                shown = bare if len(bare) <= MAX_LINE_CHARS else bare[: MAX_LINE_CHARS - 1] + "…"
+                found.append((number, shown))
+    return count, found
 
 
 def files_below(real: str, only: str | None, unreadable: list[str]) -> Iterator[tuple[str, str]]:
