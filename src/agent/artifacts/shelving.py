@@ -83,7 +83,9 @@ class Shelving:
 
 
 def _is_short(data: bytes, mime: str) -> bool:
-    return len(data) <= MAX_INLINE_BYTES and not medium(mime).binary and not mime.startswith("image/")
+    kind = medium(mime)
+    shown = mime.startswith("image/") or kind.linked
+    return len(data) <= MAX_INLINE_BYTES and not kind.binary and not shown
 
 
 def _distinct(forms: Mapping[str, str]) -> dict[str, str]:

@@ -20,6 +20,7 @@ _LINES_OF_TRACEBACK = 24
 _LOOKED_AT = 524_288
 """Characters of all texts of a message, before colours and progress bars are taken out."""
 _MAX_TAGS = 100
+_MAX_HTML_CHARS = 2_048
 _LONG_S = 1.0
 """From here on the time a call took is worth telling."""
 
@@ -92,8 +93,12 @@ def _whereabouts(part: Part) -> str:
         return f"[{part.tag} was cut; the rest was not kept]"
     if file.goes_on:
         return f"[what still runs in the background goes on printing to {file.path}]"
+    return f"[{part.tag}: {file.total_bytes} bytes; {_kept_in(file)}, which read_file shows by pages]"
+
+
+def _kept_in(file: Spooled) -> str:
     kept = "the whole" if file.kept_bytes >= file.total_bytes else f"the first {file.kept_bytes} bytes"
-    return f"[{part.tag}: {file.total_bytes} bytes; {kept} in {file.path}, which read_file shows by pages]"
+    return f"{kept} in {file.path}"
 
 
 def command_text(result: CommandResult, limit_s: float, max_bytes: int) -> str:
@@ -146,7 +151,7 @@ def code_text(result: CodeResult, limit_s: float, max_bytes: int) -> str:
     """Word a cell's end: what it printed, what it displayed, how it failed."""
     parts = _stream_parts(result.stdout, result.stderr, result.spooled)
     parts += [
-        Part("result", _rich_text(rich), result.spooled.get(f"result-{number}"))
+        Part("result", _rich_text(rich, number, result.spooled), result.spooled.get(f"result-{number}"))
         for number, rich in enumerate(result.results, 1)
     ]
     if result.error:
@@ -184,18 +189,52 @@ def _stream_parts(stdout: str, stderr: str, spooled: Mapping[str, Spooled]) -> l
     return [Part(tag, text, spooled.get(tag)) for tag, text in streams if text or tag in spooled]
 
 
-def _rich_text(rich: RichResult) -> str:
+def _rich_text(rich: RichResult, number: int, spooled: Mapping[str, Spooled]) -> str:
+    """Return what a model reads of a result: a text, or what else it is and how large."""
+    kept = {mime: data for mime, data in rich.data.items() if _is_there(data)}
+    lost = [
+        _too_long(mime, spooled.get(f"result-{number}.{mime.split('/')[-1]}"))
+        for mime in rich.data
+        if mime not in kept
+    ]
+    images = [mime for mime in kept if mime.startswith("image/")]
+    text = kept.get("text/plain", "") if images else _shown_form(kept)
+    others = [] if text and not images else [_sized(mime, kept[mime]) for mime in images or kept]
+    ours = " ".join([*others, *lost])
+    if images:
+        return joined([ours, " ", text] if text else [ours])
+    return joined([text, "\n", ours] if text and ours else [text or ours])
+
+
+def _shown_form(forms: Mapping[str, str]) -> str:
     for mime in ("text/markdown", "text/plain", "text/latex", "application/json", "text/html"):
-        if mime in rich.data and not _images(rich):
-            return rich.data[mime]
-    sizes = [f"[{mime}, {len(data) * 3 // 4 // 1024 + 1} KB]" for mime, data in _images(rich).items()]
-    return " ".join([*sizes, rich.data.get("text/plain", "")]).strip() or "[" + ", ".join(rich.data) + "]"
+        # A long page is a chart or a map with all its program, which says a model nothing.
+        if mime in forms and (mime != "text/html" or len(forms[mime]) <= _MAX_HTML_CHARS):
+            return forms[mime]
+    return ""
 
 
-def _images(rich: RichResult) -> dict[str, str]:
-    return {mime: data for mime, data in rich.data.items() if mime.startswith("image/")}
+def _sized(mime: str, data: str) -> str:
+    # Images and such come as base64.
+    size = len(data) * 3 // 4 if mime.startswith(("image/", "application/pdf")) else len(data)
+    return f"[{mime}, {size // 1024 + 1} KB]"
+
+
+def _is_there(data: str) -> bool:
+    """Whether a form is there, at least in part: of some, a part is of no use to anybody."""
+    return not isinstance(data, Excerpt) or any(isinstance(part, str) for part in data.parts)
+
+
+def _too_long(mime: str, file: Spooled | None) -> str:
+    where = f"; {_kept_in(file)}" if file else ""
+    size = f", {file.total_bytes} bytes" if file else ""
+    return f"[{mime}{size}: too long to pass on{where}]"
 
 
 def code_artifact(result: CodeResult) -> dict[str, Any]:
     """Return the rich results whole, for clients: a list of forms by MIME type, images as base64."""
-    return {"results": [dict(rich.data) for rich in result.results]}
+    return {
+        "results": [
+            {mime: data for mime, data in rich.data.items() if _is_there(data)} for rich in result.results
+        ]
+    }

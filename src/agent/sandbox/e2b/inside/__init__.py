@@ -33,7 +33,7 @@ COMMAND = _python("spool", "command")
 """Runs the command line in `AGENT_LINE`; arguments as those of its `main`."""
 TAILS = _text("tails.sh")
 """Bash that prints the tails of what an ended command printed; its head says which variables it needs."""
-CELLS = _python("spool", "cells")
+CELLS = _python("spool", "following", "cells")
 """Hooks a kernel; run as the module `CELLS_MODULE`, which then has `cells.run` and `cells.run_async`."""
 CELLS_MODULE = f"agent_cells_{hashlib.sha256(CELLS.encode()).hexdigest()[:8]}"
 FILES = _python("spool", "calls", "encodings", "entries", "search", "files")

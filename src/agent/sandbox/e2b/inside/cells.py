@@ -6,6 +6,7 @@ time. The cell itself is run by IPython as ever: magics, the value of the last e
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import functools
 import json
@@ -13,15 +14,22 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from IPython import get_ipython
+from IPython.core.magics.script import ScriptMagics
+from IPython.utils.process import arg_split  # type: ignore[attr-defined]
+from IPython.utils.text import LSString, SList
 
+from agent.sandbox.e2b.inside.following import drained, followed
 from agent.sandbox.e2b.inside.spool import Stream, opened
 
+Takers = dict[str, Callable[[str], object]]
+"""By the name of a stream, what is called with each piece of it."""
 CUT = ("text/plain", "text/markdown", "text/latex")
 """Forms of a result that are of use in part; of others, too long ones are left out."""
 RESTARTED = "application/vnd.agent.restarted"
@@ -29,7 +37,11 @@ MAX_FORM_BYTES = 7_000_000
 """Of a form that is passed on whole or not at all: an image of 5 MB as base64."""
 CHILDREN_S = 2.0
 """Waited at most until what child processes have printed was read."""
+MAX_VALUE_BYTES = 100_000
+"""Of a form that is passed on as a value of JSON rather than as its text."""
 HALF_ERROR_CHARS = 4_000
+SHEBANG: Any = getattr(ScriptMagics.shebang, "of_ipython", ScriptMagics.shebang)
+"""IPython's own, whoever stood in for it before."""
 BATCH_BYTES = 65_536
 """Written to a file at once: a cell may print a million times."""
 
@@ -58,7 +70,13 @@ class Cells:
         )
         # What a program of the shell reads is at its end: IPython's own way gives it a terminal, and one that
         # asks for something would wait for ever.
-        shell.system = self.system
+        shell.system, shell.getoutput = self.system, self.getoutput
+        script: Any = functools.wraps(SHEBANG)(lambda magics, line, code: self.script(magics, line, code))
+        script.of_ipython = SHEBANG
+        ScriptMagics.shebang = script  # type: ignore[method-assign]
+        magics = shell.magics_manager.magics["cell"]
+        if hasattr(magics.get("script"), "__self__"):
+            magics["script"] = types.MethodType(script, magics["script"].__self__)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 
     @contextlib.contextmanager
@@ -113,21 +131,97 @@ class Cells:
 
     def system(self, line: str) -> None:
         """Run what follows a `!`."""
-        if line.rstrip().endswith("&"):
-            raise OSError("Background processes not supported.")
         line = self.shell.var_expand(line, depth=1)
-        with subprocess.Popen(
-            ["bash", "-c", line], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        ) as running:
-            try:
-                while data := running.stdout.read1(65536):  # type: ignore[union-attr]
-                    sys.stdout.write(data.decode("utf-8", "replace"))
-            except BaseException:
-                running.kill()
-                raise
-        self.shell.user_ns["_exit_code"] = running.returncode
-        if getattr(self.shell, "system_raise_on_error", False) and running.returncode:
-            raise subprocess.CalledProcessError(running.returncode, line)
+        code = self.ended(["bash", "-c", line], {"stdout": lambda text: sys.stdout.write(text)})
+        self.shell.user_ns["_exit_code"] = code
+        if getattr(self.shell, "system_raise_on_error", False) and code:
+            raise subprocess.CalledProcessError(code, line)
+
+    def getoutput(self, line: str, split: bool = True, depth: int = 0) -> Any:
+        """Run what follows a `= !`, and return what it printed."""
+        said: list[str] = []
+        self.ended(["bash", "-c", self.shell.var_expand(line, depth=depth + 1)], {"stdout": said.append})
+        text = "".join(said)
+        return SList(text.splitlines()) if split else LSString(text)
+
+    def script(self, magics: Any, line: str, code: str) -> None:
+        """Run a cell of `%%bash` and its like; one that is to run in the background is left to IPython."""
+        options, command = SHEBANG.parser.parse_known_args(arg_split(line, posix=True))
+        if options.bg:
+            SHEBANG(magics, line, code)
+            return
+        variables = {"stdout": options.out, "stderr": options.err}
+        self.shell.user_ns.update(dict.fromkeys(filter(None, variables.values()), ""))
+
+        def take(name: str, text: str) -> None:
+            if variables[name]:
+                self.shell.user_ns[variables[name]] += text
+            else:
+                getattr(sys, name).write(text)
+
+        takers: Takers = {name: functools.partial(take, name) for name in variables}
+        data = (code if code.endswith("\n") else code + "\n").encode("utf-8", "replace")
+        try:
+            ended = self.ended(command, takers, data)
+        except FileNotFoundError:
+            sys.stdout.write(f"Couldn't find program: {command[0]!r}\n")
+            return
+        if options.raise_error and ended:
+            raise subprocess.CalledProcessError(ended, data)
+
+    def ended(self, command: list[str], takers: Takers, given: bytes = b"") -> int:
+        """Run a program to its end and return its exit code; what it leaves in the background runs on.
+
+        What that prints later goes to the cell's stream, once the cell has ended to its file alone: something
+        has to read it, or it would wait, or die of a closed pipe.
+
+        Args:
+            command: the program and its arguments.
+            takers: what is called with what it prints, by the name of its stream; errors go with the rest
+                where they have none.
+            given: what it reads.
+        """
+        with tempfile.TemporaryFile() as file:
+            file.write(given)
+            file.seek(0)
+            process = subprocess.Popen(
+                command,
+                stdin=file if given else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE if "stderr" in takers else subprocess.STDOUT,
+            )
+        pipes = {name: getattr(process, name) for name in takers}
+        passing = {pipes[name].fileno(): decoding(take) for name, take in takers.items()}
+        try:
+            followed(process, passing)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        cell = self.current
+        for name, pipe in pipes.items():
+            if pipe.fileno() not in passing:
+                pipe.close()
+            elif cell is None:
+                threading.Thread(target=drained, args=[{pipe.fileno(): bool}], daemon=True).start()
+            else:
+                self.keep_reading(cell, name, pipe)
+        return process.returncode
+
+    def keep_reading(self, cell: Cell, name: str, pipe: Any) -> None:
+        """Take what is printed in the background for a cell's stream, in a thread."""
+
+        def take(data: bytes) -> None:
+            with self.lock:
+                cell.streams[name].take(data)
+
+        def read() -> None:
+            with pipe:
+                drained({pipe.fileno(): take})
+            cell.going_on.remove(name)
+
+        cell.going_on.append(name)
+        threading.Thread(target=read, daemon=True).start()
 
     def short(self, text: str) -> str:
         """Return head and tail of what an exception says, which may quote all of its data."""
@@ -163,10 +257,10 @@ class Cells:
         finally:
             self.current = None
             with self.lock:
-                for stream in cell.streams.values():
+                for name, stream in cell.streams.items():
                     # It may be one of the cell's own making, which fails.
                     with contextlib.suppress(Exception):
-                        stream.finish()
+                        stream.finish(goes_on=name in cell.going_on)
 
     def tell_of_an_earlier_kernel(self, folder: str) -> None:
         """Display a form of ours if this sandbox had a kernel before this one: what that knew is lost."""
@@ -212,6 +306,8 @@ class Cell:
         self.base, self.nonce, self.pass_bytes, self.spool_from = base, nonce, pass_bytes, spool_from
         self.results = 0
         self.streams: dict[str, Stream] = {}
+        self.going_on: list[str] = []
+        """The streams that something in the background still prints to, each as often as it is read from."""
         self.trailer = f"\x1e{nonce} children\x1e".encode()
         self.held = b""
         self.reader: threading.Thread | None = None
@@ -267,13 +363,20 @@ class Cell:
         text = sendable(value) if isinstance(value, str) else json.dumps(value, default=str)
         whole = text.encode()
         if kind not in CUT and len(whole) <= MAX_FORM_BYTES:
-            return text if isinstance(value, str) else value
+            # A long one as a text: read as a value it would hold up whoever is served beside this sandbox.
+            return text if isinstance(value, str) or len(whole) > MAX_VALUE_BYTES else value
         passed: list[bytes] = []
         name = f"result-{self.results}" + ("" if kind == "text/plain" else "." + kind.split("/")[-1])
         stream = self.stream(name, self.pass_bytes if kind in CUT else 0, passed.append)
         stream.take(whole)
         stream.finish()
         return b"".join(passed).decode("utf-8", "replace")
+
+
+def decoding(take: Callable[[str], object]) -> Callable[[bytes], object]:
+    """Return what takes bytes for what takes text: a character may come in two pieces."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    return lambda data: take(decoder.decode(data, not data))
 
 
 def sendable(text: str) -> str:
