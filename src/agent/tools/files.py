@@ -136,7 +136,7 @@ def _searching_tools(limits: Limits, root: str) -> list[BaseTool]:
         """Find files and folders by name.
 
         Args:
-            pattern: Such as `*.py` (at any depth), `src/*.py`, `**/test_*.py`.
+            pattern: Such as `*.py` (at any depth), `src/*.py`, `src/**/test_*.py`, `src/` (all below it).
             path: The folder to search, relative to the work folder.
         """
         whole = confined(path, root)

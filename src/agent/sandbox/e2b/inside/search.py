@@ -6,6 +6,7 @@ import os
 import re
 import stat
 
+from agent.globs import compiled
 from agent.sandbox.e2b.inside.encodings import SNIFFED_BYTES, Recoded, by_beginning, encoding_of
 from agent.sandbox.e2b.inside.entries import openable, readable, resolved, told
 
@@ -17,18 +18,17 @@ if TYPE_CHECKING:  # `typing` takes longer to import than this program runs
 MAX_LINE_CHARS = 400
 LEFT_OUT = (".git",)
 """Folders that searches do not enter."""
-GLOB = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 def find(path: str, root: str, pattern: str, most: int) -> dict[str, Any]:
     """Return the paths below a folder that match a glob pattern."""
     real = resolved(path, root, [])
-    wanted = re.compile(translated(pattern), re.DOTALL)
+    wanted = compiled((pattern,))
     unreadable: list[str] = []
     found: list[dict[str, Any]] = []
     total = 0
     for name, entry in walked(real, unreadable):
-        if wanted.fullmatch(name):
+        if wanted.match(name.split("/")):
             total += 1
             if len(found) < most:
                 found.append(told(name, entry))
@@ -118,9 +118,9 @@ def files_below(real: str, only: str | None, unreadable: list[str]) -> Iterator[
     if not stat.S_ISDIR(os.stat(real).st_mode):
         yield "", real
         return
-    wanted = re.compile(translated(only), re.DOTALL) if only else None
+    wanted = compiled((only,)) if only else None
     for name, entry in walked(real, unreadable):
-        if entry.is_file(follow_symlinks=False) and (wanted is None or wanted.fullmatch(name)):
+        if entry.is_file(follow_symlinks=False) and (wanted is None or wanted.match(name.split("/"))):
             yield name, entry.path
 
 
@@ -139,18 +139,3 @@ def walked(real: str, unreadable: list[str], below: str = "") -> Iterator[tuple[
         yield name, entry
         if entry.is_dir(follow_symlinks=False) and entry.name not in LEFT_OUT:
             yield from walked(real, unreadable, name + "/")
-
-
-def translated(pattern: str) -> str:
-    """Return a glob pattern as a regular expression; one without a slash matches names at any depth."""
-    if "/" not in pattern:
-        pattern = "**/" + pattern
-    said = ""
-    for part in re.findall(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]]*\]|.", pattern.lstrip("/"), re.DOTALL):
-        if part in GLOB:
-            said += GLOB[part]
-        elif len(part) > 1:
-            said += "[" + part[1:-1].replace("\\", "\\\\").replace("!", "^", part.startswith("[!")) + "]"
-        else:
-            said += re.escape(part)
-    return said
