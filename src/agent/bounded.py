@@ -13,7 +13,9 @@ from typing import Any
 MAX_VALUES = 400_000
 """Of one JSON text: an empty list takes 2 bytes of text and 64 of memory."""
 
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+# One without an end is taken, too, and nothing of it is given back: else the next try would begin within it,
+# and so on through all of the text.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _STRUCTURE = (b",", b":", b"[", b"{")
 
 

@@ -50,3 +50,9 @@ def test_parsed_json_raises_value_errors_alone(text: bytes) -> None:
 def test_parsed_json_counts_no_signs_within_texts() -> None:
     """A text that is full of commas and brackets is one value."""
     assert parsed_json(b'{"a": "' + b'[,:\\"' * 500_000 + b'"}')["a"].startswith('[,:"[')
+
+
+def test_parsed_json_reads_a_text_without_an_end_once() -> None:
+    """One of 8 MB with a quote at each other place: begun anew at each, it would take days."""
+    with pytest.raises(TooLargeError):
+        parsed_json(b"," * 400_001 + b'"' + b'\\"' * 4_000_000)

@@ -6,6 +6,7 @@ import pytest
 
 from agent.artifacts.images import _can_be_shown
 from agent.artifacts.media import size_of_image
+from support.steps import steps_of
 
 SOF = b"\xff\xc0\x00\x11\x08" + struct.pack(">HH", 20, 30) + bytes(12)
 
@@ -43,3 +44,10 @@ def test_images_that_a_provider_refuses_are_not_shown() -> None:
     assert _can_be_shown(png(8_000, 1))
     for wrong in (png(50_000, 50_000), png(8_001, 10), png(0, 10), b"no image"):
         assert not _can_be_shown(wrong)
+
+
+@pytest.mark.parametrize("filler", [b"\xff", b"\xff\xe0\0\0"])
+def test_size_of_image_is_found_or_given_up_in_few_steps(filler: bytes) -> None:
+    """However much stands before the header: it is read for each request to a model."""
+    assert steps_of(lambda: size_of_image(b"\xff\xd8" + filler * 1_000_000 + SOF)) < 1_000_000
+    assert size_of_image(b"\xff\xd8" + b"\xff" * 1_000_000 + SOF) == (30, 20)

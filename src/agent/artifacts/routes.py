@@ -71,4 +71,4 @@ def _served(data: bytes, reference: Reference, max_age_s: int) -> Response:
         "Cache-Control": f"private, max-age={max(max_age_s, 0)}, immutable",
     }
     # Starlette adds the charset to text types.
-    return Response(data, media_type=reference["mime"], headers=headers)
+    return Response(data, media_type=kind.served or reference["mime"], headers=headers)

@@ -12,7 +12,7 @@ from typing import Any
 from langgraph.store.base import BaseStore
 from typing_extensions import TypedDict
 
-from agent.artifacts.media import MEDIA, medium
+from agent.artifacts.media import is_named, medium
 
 MAX_BYTES = 5 * 1024 * 1024
 """Of one artifact."""
@@ -44,13 +44,13 @@ class Shelf:
 
         Args:
             data: at most `MAX_BYTES`.
-            mime: one of `MEDIA`; another is kept as bytes to download.
+            mime: one that `medium` knows; another is kept as bytes to download.
             title: what it shows, in a few words.
 
         Raises:
             ShelfFullError: it is too large or there are too many.
         """
-        mime = mime if mime in MEDIA else "application/octet-stream"
+        mime = mime if is_named(mime) else "application/octet-stream"
         name = f"{hashlib.sha256(data).hexdigest()[:32]}.{medium(mime).extension}"
         reference = Reference(name=name, mime=mime, size_bytes=len(data), title=title)
         if len(data) > MAX_BYTES:

@@ -9,6 +9,7 @@ the result's forms; images and PDF as base64, the rest as text. What state keeps
     {"result": 2, "mime": "image/png", "size_bytes": 9000000, "missing": "9000000 bytes, and at most …"}
 """
 
+import asyncio
 import base64
 import binascii
 import logging
@@ -59,14 +60,12 @@ class Shelving:
 
     async def _kept(self, value: str, mime: str, title: str) -> Entry:
         try:
-            data = base64.b64decode(value, validate=True) if medium(mime).binary else None
+            # In a thread: of several megabytes it takes longer than others may wait.
+            data = await asyncio.to_thread(self._data, value, mime)
         except binascii.Error:
             return {"size_bytes": len(value), "missing": "it could not be read"}
-        if data is None:
-            text = self.redact(value)
-            data = text.encode()
-            if len(data) <= MAX_INLINE_BYTES and not mime.startswith("image/"):
-                return {"text": text}
+        if _is_short(data, mime):
+            return {"text": data.decode()}
         if self.shelf is None:
             return {"size_bytes": len(data), "missing": NO_STORE}
         try:
@@ -77,6 +76,17 @@ class Shelving:
         except Exception as exc:
             logger.error("an artifact could not be stored\n%s", logged(exc))
             return {"size_bytes": len(data), "missing": "the store failed"}
+
+    def _data(self, value: str, mime: str) -> bytes:
+        if medium(mime).binary:
+            return base64.b64decode(value, validate=True)
+        return self.redact(value).encode()
+
+
+def _is_short(data: bytes, mime: str) -> bool:
+    kind = medium(mime)
+    shown = mime.startswith("image/") or kind.linked
+    return len(data) <= MAX_INLINE_BYTES and not kind.binary and not shown
 
 
 def _distinct(forms: Mapping[str, str]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """One place that all of an agent's tools pass: what they return, and what they stream."""
 
+import asyncio
 import dataclasses
 from typing import Any
 
@@ -36,7 +37,8 @@ class RedactionMiddleware(AgentMiddleware[Any, Any, Any]):
         return await each_message(result, self._redacted)
 
     async def _redacted(self, message: ToolMessage) -> ToolMessage:
-        content, artifact = self._secrets.redacted_deeply([message.content, message.artifact])
+        said = [message.content, message.artifact]
+        content, artifact = await asyncio.to_thread(self._secrets.redacted_deeply, said)
         return message.model_copy(update={"content": content, "artifact": artifact})
 
 

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from agent.repair.junit import tally
 from agent.repair.runner_output import GO_FAILED, Counts, counts, names_of_failing
+from agent.sandbox.output import joined
 from agent.sandbox.provider import CommandResult
 from agent.tools.budget import clipped
 
@@ -94,7 +95,8 @@ class TestReport:
             result: how it ended.
             junit: the JUnit XML it left, if any.
         """
-        output = _OUR_REPORT.sub("", result.stdout + result.stderr)
+        printed = joined([result.stdout, result.stderr]).mapped(lambda text: _OUR_REPORT.sub("", text))
+        output = str(printed)
         found = tally(junit) if junit else None
         counted = Counts(found.passed, found.failed, found.skipped) if found else None
         if counted is None or not counted.ran:
@@ -106,7 +108,7 @@ class TestReport:
             passed=counted.passed if counted else None,
             failed=counted.failed if counted else None,
             failing=tuple(_text(name)[:MAX_NAME_CHARS] for name in failing[:MAX_NAMES]),
-            output=clipped(_text(output), MAX_OUTPUT_BYTES),
+            output=clipped(printed.mapped(_text), MAX_OUTPUT_BYTES),
             skipped=counted.skipped if counted else None,
             reason=_reason(result, counted, output),
         )

@@ -1,15 +1,14 @@
 """A project's files by name, mode and content: what is compared, restored and patched. Pure."""
 
-import fnmatch
-import functools
 import hashlib
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent.errors import SandboxAnswerError
+from agent.globs import matches as matches
 from agent.repair.ignoring import (
     CACHES,
     DEPENDENCIES,
@@ -136,64 +135,6 @@ def _pruned(scope: Scope | None) -> list[str]:
 def differing(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> list[str]:
     """Return the paths that are not the same in both, sorted."""
     return sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
-
-
-def matches(path: str, patterns: Iterable[str]) -> bool:
-    """Whether a path matches one of the globs: `**/` is any folders or none, `*` stays within a name."""
-    return _Globs.of(tuple(patterns)).match(path.split("/"))
-
-
-@dataclass(frozen=True, slots=True)
-class _Globs:
-    """Globs, those of the usual kinds put together: a step may have touched every file of a project."""
-
-    names: re.Pattern[str]
-    """Of `**/name`: a file of this name, in whatever folder."""
-    folders: frozenset[str]
-    """Of `**/folder/**`: all that is in a folder of this name."""
-    others: tuple[list[str], ...]
-
-    @classmethod
-    @functools.lru_cache(maxsize=64)
-    def of(cls, patterns: tuple[str, ...]) -> "_Globs":
-        names, folders, others = [], set(), []
-        for parts in (pattern.split("/") for pattern in patterns):
-            if len(parts) == 2 and parts[0] == "**" != parts[1]:
-                names.append(fnmatch.translate(parts[1]))
-            elif len(parts) == 3 and (parts[0], parts[2]) == ("**", "**") and not set("*?[") & set(parts[1]):
-                folders.add(parts[1])
-            else:
-                others.append(parts)
-        # No name is matched where there is no glob for one.
-        return cls(re.compile("|".join(names) or "(?!)"), frozenset(folders), tuple(others))
-
-    def match(self, parts: list[str]) -> bool:
-        if self.names.match(parts[-1]) or not self.folders.isdisjoint(parts[:-1]):
-            return True
-        return any(_match(parts, pattern) for pattern in self.others)
-
-
-def _match(parts: list[str], pattern: list[str]) -> bool:
-    """Whether the parts match; after each part it is known how much of the pattern may be behind it.
-
-    Tried one by one, the ways to share parts out among several `**` would be too many to try.
-    """
-    last = len(pattern) - 1
-    reached = {0}
-    for part in parts:
-        # A `**` in the middle may stand for no part; the last one stands for one at least.
-        for at in sorted(reached):
-            while at < last and pattern[at] == "**":
-                at += 1
-                reached.add(at)
-        reached = {
-            after
-            for at in reached
-            if at <= last
-            for after in ((at, at + 1) if pattern[at] == "**" else (at + 1,))
-            if pattern[at] == "**" or fnmatch.fnmatchcase(part, pattern[at])
-        }
-    return last + 1 in reached
 
 
 def printable(path: str) -> str:

@@ -1,11 +1,11 @@
 """Sharing a message's bytes out, and cutting texts to their share."""
 
-import re
 from collections.abc import Sequence
+
+from agent.sandbox.output import Excerpt, parts_of
 
 _NOTE_BYTES = 48
 """Room for the note in the middle of a cut text, its numbers included."""
-_NOTE = re.compile(r"\n… ([0-9]{1,15}) bytes left out …\n")
 
 
 def shares(sizes: Sequence[int], room: int) -> list[int]:
@@ -23,17 +23,12 @@ def shares(sizes: Sequence[int], room: int) -> list[int]:
     return given
 
 
-def size(text: str) -> int:
-    """Return a text's size in UTF-8."""
-    return len(text.encode("utf-8", "replace"))
-
-
 def clipped(text: str, max_bytes: int) -> str:
     """Return the text, or its head and tail with a note of how much is missing, in at most `max_bytes`.
 
-    Characters are never cut in half; the note takes part of the budget. Where the text was cut before, the
-    note tells what is missing of the whole. What cannot be text in UTF-8, such as
-    half of a pair of surrogates, becomes a question mark.
+    What is missing is counted of the whole, with what an `Excerpt` left out before. Characters are never cut
+    in half; the note takes part of the budget. What cannot be text in UTF-8, such as half of a pair of
+    surrogates, becomes a question mark.
     """
     data = text.encode("utf-8", "replace")
     if len(data) <= max_bytes:
@@ -41,7 +36,9 @@ def clipped(text: str, max_bytes: int) -> str:
     half = max(max_bytes - _NOTE_BYTES, 0) // 2
     head = data[:half].decode("utf-8", "ignore")
     tail = data[len(data) - half :].decode("utf-8", "ignore")
-    cut = data[len(head.encode()) : len(data) - len(tail.encode())]
-    notes = list(_NOTE.finditer(cut.decode("utf-8", "replace")))
-    left_out = len(cut) + sum(int(note[1]) - len(note[0].encode()) for note in notes)
-    return f"{head}\n… {left_out} bytes left out …\n{tail}"
+    whole = Excerpt(*parts_of(text)).mapped(_encodable)
+    return whole.without(len(head), len(whole) - len(tail))
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

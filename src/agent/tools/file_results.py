@@ -33,8 +33,6 @@ def file_text(path: str, answer: Answer, max_bytes: int) -> str:
     if kind == "binary":
         return f"{named(path)} is binary: {size_bytes} bytes, starting (base64) {answer['data']}"
     heading = f" path={_attribute(path)}"
-    if answer["encoding"]:
-        heading += f" encoding={_attribute(answer['encoding'])}"
     if kind == "bytes":
         heading += f' bytes="{answer["start"]}-{answer["end"]} of {size_bytes}"'
         if answer["start"] >= size_bytes > 0:
@@ -43,6 +41,8 @@ def file_text(path: str, answer: Answer, max_bytes: int) -> str:
             heading += f' note="go on with start_byte={answer["end"]}"'
     else:
         heading += f' lines="{answer["first"]}-{answer["last"]} of {answer["total"]}"{_note(answer)}'
+    if encoding := answer.get("encoding"):
+        heading += f" encoding={_attribute(encoding)}"
     return block("file", answer["text"], max_bytes, heading)
 
 
@@ -123,12 +123,11 @@ def edit_text(path: str, answer: Answer, count: int) -> str:
     """
     found, lines = answer["found"], ", ".join(map(str, answer["lines"]))
     if found == count:
-        return f"Replaced {count} in {named(path)}, line{'s' if count > 1 else ''} {lines}."
+        said = f"Replaced {count} in {named(path)}, line{'s' if count > 1 else ''} {lines}."
+        return said + _kept(answer.get("kept"), answer.get("encoding"))
     if not found:
-        raise OSError(
-            f"the old text does not occur in {named(path)}; read the file and copy it exactly. Nothing was "
-            "changed."
-        )
+        hint = "; its lines end with \\r\\n" if answer["crlf"] else "; read the file and copy it exactly"
+        raise OSError(f"the old text does not occur in {named(path)}{hint}. Nothing was changed.")
     raise OSError(
         f"the old text occurs {found} times in {named(path)} (lines {lines}), not {count}. Nothing "
         f"was changed: give more of its surroundings, or count={found} to replace them all."
@@ -136,14 +135,16 @@ def edit_text(path: str, answer: Answer, count: int) -> str:
 
 
 def written_text(path: str, answer: Answer) -> str:
-    """Word that a file was written, and what is no longer as it was."""
-    encoding = f" in {answer['encoding']}" if answer["encoding"] else ""
-    said = [f"Wrote {answer['size']} bytes to {named(path)}{encoding}."]
-    if answer["was"]:
-        said.append(f"[before, it was {answer['was']}]")
-    if answer["was_crlf"]:
-        said.append("[before, its lines ended with \\r\\n; edit_file keeps that]")
-    return "\n".join(said)
+    """Word that a file was written."""
+    said = f"Wrote {answer['size']} bytes to {named(path)}."
+    return said + _kept(answer.get("crlf"), answer.get("encoding"))
+
+
+def _kept(crlf: Any, encoding: Any) -> str:
+    """Word what of a file was kept that the text did not say."""
+    return (" Its lines end with \\r\\n, as before." if crlf else "") + (
+        f" Its encoding is {encoding}." if encoding else ""
+    )
 
 
 def deleted_text(path: str, answer: Answer) -> str:

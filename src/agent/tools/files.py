@@ -88,13 +88,14 @@ def _writing_tools(root: str) -> list[BaseTool]:
     async def write_file(path: str, content: str, runtime: ToolRuntime[Any, Any]) -> str:
         """Write a text file, replacing it if it exists. Folders are made as needed.
 
+        One whose lines end with \\r\\n keeps that, and its encoding, unless the new text says otherwise.
+
         Args:
             path: The file's path, relative to the work folder.
             content: The whole new text of the file.
         """
         whole = confined(path, root)
-        data = content.encode("utf-8", "replace")
-        encoded = base64.b64encode(data).decode()
+        encoded = base64.b64encode(content.encode("utf-8", "replace")).decode()
         answer = await _asked(runtime, "write", path=whole, root=root, data=encoded)
         return words.written_text(shown(whole, root), answer)
 
@@ -135,7 +136,7 @@ def _searching_tools(limits: Limits, root: str) -> list[BaseTool]:
         """Find files and folders by name.
 
         Args:
-            pattern: Such as `*.py` (at any depth), `src/*.py`, `**/test_*.py`.
+            pattern: Such as `*.py` (at any depth), `src/*.py`, `src/**/test_*.py`, `src/` (all below it).
             path: The folder to search, relative to the work folder.
         """
         whole = confined(path, root)

@@ -1,5 +1,6 @@
 """Running Python in the sandbox's kernel."""
 
+import asyncio
 from typing import Any
 
 from langchain.tools import ToolRuntime
@@ -37,7 +38,9 @@ def python_tool(limits: Limits | None = None) -> BaseTool:
             result = await box.run_code(
                 code, timeout_s=limit_s, shown_bytes=limits.max_output_bytes, on_output=on_output
             )
-        return code_text(result, limit_s, limits.max_output_bytes), code_artifact(result)
+        # In a thread: each character that was printed is looked at.
+        text = await asyncio.to_thread(code_text, result, limit_s, limits.max_output_bytes)
+        return text, code_artifact(result)
 
     return run_python
 

@@ -5,19 +5,22 @@ the platform failed at starts with `error:`. No text can close its own tag: wher
 the tag is given a number that makes it another.
 """
 
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agent.sandbox.output import Excerpt, joined, parts_of, size_of
 from agent.sandbox.provider import BackgroundResult, CodeResult, CommandResult, RichResult, Spooled
-from agent.tools.budget import clipped, shares, size
+from agent.tools.budget import clipped, shares
 from agent.tools.terminal import plain
 
 _LINES_OF_TRACEBACK = 24
 _LOOKED_AT = 524_288
-"""Characters of one text, before colours and progress bars are taken out."""
+"""Characters of all texts of a message, before colours and progress bars are taken out."""
 _MAX_TAGS = 100
+_MAX_HTML_CHARS = 2_048
 _LONG_S = 1.0
 """From here on the time a call took is worth telling."""
 
@@ -67,22 +70,26 @@ def _unforgeable(tag: str, body: str) -> str:
 
 def blocks(parts: Sequence[Part], max_bytes: int) -> list[str]:
     """Return the parts between tags, within one budget, each cut one followed by where the whole is."""
-    texts = [plain(_within(part.text, max(_LOOKED_AT, 4 * max_bytes))) for part in parts]
+    looked_at = max(_LOOKED_AT // max(len(parts), 1), 4 * max_bytes)
+    texts = [_within(part.text, looked_at).mapped(plain) for part in parts]
     frames = [2 * len(part.tag) + len(part.attributes) + 14 + len(_whereabouts(part)) for part in parts]
-    rooms = shares([size(text) for text in texts], max(max_bytes - sum(frames), 0))
+    rooms = shares([size_of(text) for text in texts], max(max_bytes - sum(frames), 0))
     said = []
     for part, text, room in zip(parts, texts, rooms, strict=True):
         if text or not part.spooled:
             said.append(block(part.tag, text, room, part.attributes))
-        cut = size(text) > room or (part.spooled and part.spooled.left_out)
+        cut = size_of(text) > room or text.parts[1:] or (part.spooled and part.spooled.left_out)
         if cut or (part.spooled and part.spooled.goes_on):
             said.append(_whereabouts(part))
     return said
 
 
-def _within(text: str, max_chars: int) -> str:
+def _within(text: str, max_chars: int) -> Excerpt:
     """Return head and tail of a text that is far longer than is shown: each character is looked at."""
-    return text if len(text) <= max_chars else clipped(text, max_chars)
+    whole = Excerpt(*parts_of(text))
+    if len(whole) <= max_chars:
+        return whole
+    return whole.without(max_chars // 2, len(whole) - max_chars // 2)
 
 
 def _whereabouts(part: Part) -> str:
@@ -91,8 +98,12 @@ def _whereabouts(part: Part) -> str:
         return f"[{part.tag} was cut; the rest was not kept]"
     if file.goes_on:
         return f"[what still runs in the background goes on printing to {file.path}]"
+    return f"[{part.tag}: {file.total_bytes} bytes; {_kept_in(file)}, which read_file shows by pages]"
+
+
+def _kept_in(file: Spooled) -> str:
     kept = "the whole" if file.kept_bytes >= file.total_bytes else f"the first {file.kept_bytes} bytes"
-    return f"[{part.tag}: {file.total_bytes} bytes; {kept} in {file.path}, which read_file shows by pages]"
+    return f"{kept} in {file.path}"
 
 
 def command_text(result: CommandResult, limit_s: float, max_bytes: int) -> str:
@@ -106,7 +117,7 @@ def command_text(result: CommandResult, limit_s: float, max_bytes: int) -> str:
         )
     else:
         first = f"exit_code: {result.exit_code}{_meaning(result.exit_code)}{_took(result.duration_s)}"
-    said = [first, *_streams(result.stdout, result.stderr, result.spooled, max_bytes - size(first))]
+    said = [first, *_streams(result.stdout, result.stderr, result.spooled, max_bytes - size_of(first))]
     if "EOFError" in result.stderr:
         said.append(NO_INPUT)
     return "\n".join(said)
@@ -122,7 +133,7 @@ def background_text(result: BackgroundResult, max_bytes: int) -> str:
         first = "ended, nobody saw how: its outcome is unknown"
     else:
         first = f"exit_code: {result.exit_code}{_meaning(result.exit_code)}{_took(result.duration_s)}"
-    said = _streams(result.stdout, result.stderr, result.spooled, max_bytes - size(first))
+    said = _streams(result.stdout, result.stderr, result.spooled, max_bytes - size_of(first))
     return "\n".join([first, *(said or ["[nothing new was printed]"])])
 
 
@@ -145,12 +156,13 @@ def code_text(result: CodeResult, limit_s: float, max_bytes: int) -> str:
     """Word a cell's end: what it printed, what it displayed, how it failed."""
     parts = _stream_parts(result.stdout, result.stderr, result.spooled)
     parts += [
-        Part("result", _rich_text(rich), result.spooled.get(f"result-{number}"))
+        Part("result", _rich_text(rich, number, result.spooled), result.spooled.get(f"result-{number}"))
         for number, rich in enumerate(result.results, 1)
     ]
     if result.error:
-        summary = f"{result.error.name}: {result.error.value}"
-        parts.append(Part("error", "\n".join([summary, *_traceback(result.error.traceback)])))
+        error = result.error
+        summary = [error.name, ": ", error.value, "\n", _traceback(error.traceback)]
+        parts.append(Part("error", joined(summary)))
     after = []
     if result.timed_out:
         after.append(
@@ -160,17 +172,18 @@ def code_text(result: CodeResult, limit_s: float, max_bytes: int) -> str:
         after.append(NO_INPUT)
     before = [RESTARTED] if result.restarted else []
     before += [DIED[result.died]] if result.died else []
-    room = max_bytes - sum(map(size, [*before, *after]))
+    room = max_bytes - sum(map(size_of, [*before, *after]))
     return "\n".join([*before, *blocks(parts, room), *after]) or "ok, no output"
 
 
-def _traceback(text: str) -> list[str]:
-    """Return a traceback's lines; of a long one the start, where the cell is, and the end."""
-    lines = plain(text).splitlines()
+def _traceback(text: str) -> Excerpt:
+    """Return a traceback; of a long one the start, where the cell is, and the end."""
+    whole = Excerpt(*parts_of(text)).mapped(plain)
+    ends = [found.end() for found in re.finditer("\n", whole)]
     half = _LINES_OF_TRACEBACK // 2
-    if len(lines) <= _LINES_OF_TRACEBACK:
-        return lines
-    return [*lines[:half], f"… {len(lines) - 2 * half} lines left out …", *lines[-half:]]
+    if len(ends) < _LINES_OF_TRACEBACK:
+        return whole
+    return whole.without(ends[half - 1] - 1, ends[-half])
 
 
 def _streams(stdout: str, stderr: str, spooled: Mapping[str, Spooled], max_bytes: int) -> list[str]:
@@ -182,18 +195,52 @@ def _stream_parts(stdout: str, stderr: str, spooled: Mapping[str, Spooled]) -> l
     return [Part(tag, text, spooled.get(tag)) for tag, text in streams if text or tag in spooled]
 
 
-def _rich_text(rich: RichResult) -> str:
+def _rich_text(rich: RichResult, number: int, spooled: Mapping[str, Spooled]) -> str:
+    """Return what a model reads of a result: a text, or what else it is and how large."""
+    kept = {mime: data for mime, data in rich.data.items() if _is_there(data)}
+    lost = [
+        _too_long(mime, spooled.get(f"result-{number}.{mime.split('/')[-1]}"))
+        for mime in rich.data
+        if mime not in kept
+    ]
+    images = [mime for mime in kept if mime.startswith("image/")]
+    text = kept.get("text/plain", "") if images else _shown_form(kept)
+    others = [] if text and not images else [_sized(mime, kept[mime]) for mime in images or kept]
+    ours = " ".join([*others, *lost])
+    if images:
+        return joined([ours, " ", text] if text else [ours])
+    return joined([text, "\n", ours] if text and ours else [text or ours])
+
+
+def _shown_form(forms: Mapping[str, str]) -> str:
     for mime in ("text/markdown", "text/plain", "text/latex", "application/json", "text/html"):
-        if mime in rich.data and not _images(rich):
-            return rich.data[mime]
-    sizes = [f"[{mime}, {len(data) * 3 // 4 // 1024 + 1} KB]" for mime, data in _images(rich).items()]
-    return " ".join([*sizes, rich.data.get("text/plain", "")]).strip() or "[" + ", ".join(rich.data) + "]"
+        # A long page is a chart or a map with all its program, which says a model nothing.
+        if mime in forms and (mime != "text/html" or len(forms[mime]) <= _MAX_HTML_CHARS):
+            return forms[mime]
+    return ""
 
 
-def _images(rich: RichResult) -> dict[str, str]:
-    return {mime: data for mime, data in rich.data.items() if mime.startswith("image/")}
+def _sized(mime: str, data: str) -> str:
+    # Images and such come as base64.
+    size = len(data) * 3 // 4 if mime.startswith(("image/", "application/pdf")) else len(data)
+    return f"[{mime}, {size // 1024 + 1} KB]"
+
+
+def _is_there(data: str) -> bool:
+    """Whether a form is there, at least in part: of some, a part is of no use to anybody."""
+    return not isinstance(data, Excerpt) or any(isinstance(part, str) for part in data.parts)
+
+
+def _too_long(mime: str, file: Spooled | None) -> str:
+    where = f"; {_kept_in(file)}" if file else ""
+    size = f", {file.total_bytes} bytes" if file else ""
+    return f"[{mime}{size}: too long to pass on{where}]"
 
 
 def code_artifact(result: CodeResult) -> dict[str, Any]:
     """Return the rich results whole, for clients: a list of forms by MIME type, images as base64."""
-    return {"results": [dict(rich.data) for rich in result.results]}
+    return {
+        "results": [
+            {mime: data for mime, data in rich.data.items() if _is_there(data)} for rich in result.results
+        ]
+    }

@@ -1,5 +1,6 @@
 """Running shell commands in the sandbox, to their end or in the background."""
 
+import asyncio
 import posixpath
 import re
 from collections.abc import Mapping
@@ -65,7 +66,8 @@ def shell_tool(limits: Limits | None = None, root: str = HOME) -> BaseTool:
             "timed_out": result.timed_out,
             "duration_s": round(result.duration_s, 3),
         }
-        return command_text(result, limit_s, limits.max_output_bytes), facts
+        # In a thread: each character that was printed is looked at.
+        return await asyncio.to_thread(command_text, result, limit_s, limits.max_output_bytes), facts
 
     return run_command
 
@@ -110,7 +112,7 @@ def background_tools(limits: Limits | None = None, root: str = HOME) -> list[Bas
             result = await box.poll_command(
                 command_id, wait_s=max(0, min(wait_s, MAX_WAIT_S)), shown_bytes=limits.max_output_bytes
             )
-        return background_text(result, limits.max_output_bytes)
+        return await asyncio.to_thread(background_text, result, limits.max_output_bytes)
 
     @sandbox_tool()
     async def stop_command(command_id: str, runtime: ToolRuntime[Any, Any]) -> str:
@@ -120,7 +122,7 @@ def background_tools(limits: Limits | None = None, root: str = HOME) -> list[Bas
             command_id: As start_command returned it.
         """
         result = await box_of(runtime).stop_command(command_id, shown_bytes=limits.max_output_bytes)
-        return background_text(result, limits.max_output_bytes)
+        return await asyncio.to_thread(background_text, result, limits.max_output_bytes)
 
     return [start_command, poll_command, stop_command]
 

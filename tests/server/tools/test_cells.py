@@ -1,6 +1,7 @@
 """Cells behave as in any notebook, and end when they must."""
 
 import asyncio
+import json
 import secrets
 
 import pytest
@@ -11,6 +12,7 @@ from agent.errors import SandboxGoneError, SandboxTemplateError
 from agent.sandbox.e2b import E2BProvider
 from agent.sandbox.e2b.box import E2BBox
 from agent.sandbox.provider import SandboxSpec
+from agent.tools.results import code_artifact, code_text
 from support.e2b_process import E2BLocal
 
 
@@ -82,7 +84,6 @@ threading.Thread(target=work).start()
         ("%%bash --no-raise-error\necho out; echo err >&2; exit 3", "out\n", ""),
         ("%%bash --out kept\necho out; echo err >&2", "", ""),
         ("%%python3\nimport sys; print('é'); print('err', file=sys.stderr)", "é\n", ""),
-        ("%%bash\ncat /dev/stdin; echo err >&2\nrest of it", "rest of it\n", ""),
     ],
 )
 async def test_script_cells_are_ipythons_own(box: E2BBox, code: str, printed: str, error: str) -> None:
@@ -300,3 +301,20 @@ async def test_a_template_without_the_interpreter_is_named(box: E2BBox, sandboxe
     sandboxes.inject("status", "49999:/execute", status=502, message=message)
     with pytest.raises(SandboxTemplateError, match=r"'code-interpreter-v1'.*start command is missing"):
         await box.run_code("1", timeout_s=60)
+
+
+async def test_rich_results_of_any_size_come_as_they_are(box: E2BBox) -> None:
+    """A figure of 50,000 points as JSON; a page that is too long to pass on is named, with its file."""
+    code = """
+figure = {"data": [{"x": list(range(50_000)), "y": list(range(50_000))}], "layout": {}}
+display({"application/vnd.plotly.v1+json": figure, "text/html": "<div>chart</div>"}, raw=True)
+display({"text/plain": "Map", "text/html": "<b>" * 3_000_000}, raw=True)
+"""
+    result = await box.run_code(code, timeout_s=60)
+    assert result.error is None
+    figure = json.loads(result.results[0].data["application/vnd.plotly.v1+json"])
+    assert figure["data"][0]["x"][-1] == 49_999
+    assert result.results[0].data["text/html"] == "<div>chart</div>"
+    said = code_text(result, 60, 16_384)
+    assert "[text/html, 9000000 bytes: too long to pass on; the whole in /tmp/agent-output/" in said
+    assert code_artifact(result)["results"][1] == {"text/plain": "Map"}

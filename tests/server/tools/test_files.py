@@ -240,3 +240,41 @@ async def test_folders_are_deleted_only_on_demand(call_tool: CallTool, handle: O
     assert (await call_tool("delete_file", path="gone")).text == "error: gone: Directory not empty"
     assert (await call_tool("delete_file", path="gone", recursive=True)).text == "Deleted the folder gone."
     assert (await call_tool("delete_file", path=".", recursive=True)).text.startswith("error: ")
+
+
+@pytest.mark.parametrize(("codec", "name"), [("latin-1", "latin-1"), ("utf-16", "utf-16-le with BOM")])
+async def test_a_file_in_another_encoding_is_read_searched_and_edited(
+    call_tool: CallTool, handle: OwnedSandbox, codec: str, name: str
+) -> None:
+    """As text, with the encoding named, and written back in it."""
+    text = "# coding: latin-1\r\nname = 'Zoë'\r\n"
+    await handle.files.write("/home/user/other.py", text.encode(codec))
+    read = await call_tool("read_file", path="other.py")
+    assert read.text == f'<file path="other.py" lines="1-2 of 2" encoding="{name}">\n{text}</file>'
+    found = await call_tool("grep", path="other.py", pattern="^name = 'Zoë'$")
+    assert found.text.startswith("<matches>\nother.py:2: name = 'Zoë'\n</matches>")
+    edited = await call_tool("edit_file", path="other.py", old="'Zoë'", new="'Chloë'\nage = 5")
+    assert edited.text == (
+        f"Replaced 1 in other.py, line 2. Its lines end with \\r\\n, as before. Its encoding is {name}."
+    )
+    now = text.replace("'Zoë'", "'Chloë'\r\nage = 5")
+    assert bytes(await handle.files.read("/home/user/other.py", format="bytes")) == now.encode(codec)
+
+
+async def test_a_mark_at_a_files_start_hides_no_line(call_tool: CallTool, handle: OwnedSandbox) -> None:
+    """It is no part of the first line, for reading and for searching."""
+    await handle.files.write("/home/user/marked.py", "\ufeffimport os\n")
+    found = await call_tool("grep", path="marked.py", pattern="^import")
+    assert found.text.startswith("<matches>\nmarked.py:1: import os\n</matches>")
+    read = await call_tool("read_file", path="marked.py")
+    assert read.text.endswith('encoding="utf-8 with BOM">\nimport os\n</file>')
+
+
+async def test_a_file_with_carriage_returns_keeps_them(call_tool: CallTool, handle: OwnedSandbox) -> None:
+    """Lines that an edit puts in have them, and a file written anew."""
+    await handle.files.write("/home/user/dos.txt", b"a\r\nb\r\n")
+    await call_tool("edit_file", path="dos.txt", old="a\nb\n", new="a\nx\ny\nb\n")
+    assert bytes(await handle.files.read("/home/user/dos.txt", format="bytes")) == b"a\r\nx\r\ny\r\nb\r\n"
+    said = await call_tool("write_file", path="dos.txt", content="1\n2\n")
+    assert said.text == "Wrote 6 bytes to dos.txt. Its lines end with \\r\\n, as before."
+    assert bytes(await handle.files.read("/home/user/dos.txt", format="bytes")) == b"1\r\n2\r\n"

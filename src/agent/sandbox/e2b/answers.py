@@ -1,6 +1,6 @@
 """What the programs of `inside/` answer, as it is checked: whatever runs in a sandbox may answer for them."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
@@ -12,8 +12,8 @@ MAX_NAMES = 20
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 Name = Annotated[str, Field(max_length=20_000)]
 """A path: 4 KB of it, should every byte be told as an escape."""
-Encoding = Annotated[str, Field(max_length=60, pattern=r"^[\w .-]*$")]
-"""Of a text file; empty for plain UTF-8."""
+Encoding = Annotated[str, Field(max_length=100)]
+"""The name of one, and a word on it; empty for UTF-8."""
 Seconds = Annotated[float, Field(gt=-1e12, lt=1e12, allow_inf_nan=False)]
 """Less than none where the sandbox's clock was set back."""
 Unreadable = Annotated[list[Name], Field(max_length=MAX_NAMES)]
@@ -44,10 +44,10 @@ class Bytes(TypedDict):
 
     kind: Literal["bytes"]
     size: Count
-    encoding: Encoding
     start: Count
     end: Count
     text: str
+    encoding: NotRequired[Encoding]
 
 
 @with_config(strict=True)
@@ -56,13 +56,13 @@ class Lines(TypedDict):
 
     kind: Literal["text"]
     size: Count
-    encoding: Encoding
     first: Count
     last: Count
     total: Count
     text: str
     cut: bool
     end: Count
+    encoding: NotRequired[Encoding]
 
 
 @with_config(strict=True)
@@ -114,9 +114,8 @@ class Written(TypedDict):
     """A file was written."""
 
     size: Count
-    encoding: Encoding
-    was: Encoding
-    was_crlf: bool
+    encoding: NotRequired[Encoding]
+    crlf: NotRequired[bool]
 
 
 @with_config(strict=True)
@@ -125,6 +124,9 @@ class Edited(TypedDict):
 
     found: Count
     lines: Annotated[list[Count], Field(max_length=MAX_NAMES)]
+    crlf: bool
+    kept: NotRequired[bool]
+    encoding: NotRequired[Encoding]
 
 
 @with_config(strict=True)

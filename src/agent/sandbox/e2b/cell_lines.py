@@ -19,6 +19,8 @@ MAX_LINE_BYTES = 8_000_000
 """Of one result: an image of 5 MB as base64, and what stands around it."""
 MAX_WIDE_LINE_BYTES = 4_000_000
 """The same of one that is not all ASCII: an odd character makes a text four times as large in memory."""
+MAX_LINE_VALUES = 100_000
+"""Of a line; a kernel passes on what has many as a text (`inside/cells.py`)."""
 MAX_RESULTS_BYTES = 20_500_000
 """Of all results of one cell, as they are in memory: three images of 5 MB."""
 MAX_RESULTS = 100
@@ -70,7 +72,7 @@ class CellLines:
         if not data or size > (MAX_WIDE_LINE_BYTES if wide else MAX_LINE_BYTES):
             return self._left_out(size)
         try:
-            said = parsed_json(data)
+            said = parsed_json(data, MAX_LINE_VALUES)
         except TooLargeError:
             return self._left_out(size)
         except ValueError:

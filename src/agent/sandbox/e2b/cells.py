@@ -120,7 +120,7 @@ class Cell:
                 raise SandboxError(f"{said}. The cell did not run.") from exc
             raise await certain(self._sandbox, said) from exc
         duration_s = time.monotonic() - started
-        error = _error(execution)
+        error = self._error(execution)
         died = error is not None and error.name in _RESTARTED
         told = [result for result in execution.results if RESTARTED in (result.extra or {})]
         execution.results = [result for result in execution.results if result not in told]
@@ -233,6 +233,11 @@ class Cell:
             await streams.stdout(said.stdout)
             await streams.stderr(said.stderr)
 
+    def _error(self, execution: Execution) -> CodeError | None:
+        if not (error := execution.error):
+            return None
+        return CodeError(error.name, *map(self._streams.excerpt, (error.value, error.traceback)))
+
     def _results(self, execution: Execution) -> tuple[tuple[RichResult, ...], dict[str, Spooled]]:
         results, files = [], {}
         for number, result in enumerate(execution.results, 1):
@@ -255,8 +260,3 @@ def _forms(result: Result) -> dict[str, str]:
         for mime, value in forms.items()
         if value is not None
     }
-
-
-def _error(execution: Execution) -> CodeError | None:
-    error = execution.error
-    return CodeError(error.name, error.value, error.traceback) if error else None

@@ -78,6 +78,14 @@ class Streams:
         received.add(text)
         return received.end()
 
+    def excerpt(self, text: str) -> str:
+        """Return what an exception says, which may hold a mark in place of each of several parts."""
+        if "\x1e" not in text:
+            return text
+        received = Reception(self.nonce, self.base, 2 * len(text) + 2)
+        received.add(text)
+        return received.excerpt()
+
     def end(self) -> tuple[str, str, dict[str, Spooled]]:
         """Return both texts, and where the whole is of those that are kept whole."""
         ends = {name: received.end() for name, received in self._received.items()}

@@ -11,21 +11,25 @@ import contextlib
 import functools
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
-import time
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from IPython import get_ipython
+from IPython.core.magics.script import ScriptMagics
 from IPython.utils.process import arg_split  # type: ignore[attr-defined]
+from IPython.utils.text import LSString, SList
 
+from agent.sandbox.e2b.inside.following import drained, followed
 from agent.sandbox.e2b.inside.spool import Stream, opened
 
+Takers = dict[str, Callable[[str], object]]
+"""By the name of a stream, what is called with each piece of it."""
 CUT = ("text/plain", "text/markdown", "text/latex")
 """Forms of a result that are of use in part; of others, too long ones are left out."""
 RESTARTED = "application/vnd.agent.restarted"
@@ -33,12 +37,11 @@ MAX_FORM_BYTES = 7_000_000
 """Of a form that is passed on whole or not at all: an image of 5 MB as base64."""
 CHILDREN_S = 2.0
 """Waited at most until what child processes have printed was read."""
+MAX_VALUE_BYTES = 100_000
+"""Of a form that is passed on as a value of JSON rather than as its text."""
 HALF_ERROR_CHARS = 4_000
-READ_BYTES = 65_536
-GRACE_S = 0.1
-"""Of silence after a program's end before something in its background is thought to hold the pipes."""
-PATIENCE_S = 1.0
-"""The same where the background never falls silent."""
+SHEBANG: Any = getattr(ScriptMagics.shebang, "of_ipython", ScriptMagics.shebang)
+"""IPython's own, whoever stood in for it before."""
 BATCH_BYTES = 65_536
 """Written to a file at once: a cell may print a million times."""
 
@@ -64,17 +67,17 @@ class Cells:
         shell.displayhook.write_format_data = lambda data, *args: show(self.bounded(data), *args)
         tell = shell._showtraceback
         shell._showtraceback = lambda kind, value, lines: tell(
-            kind, short(str(value)), list(map(short, lines))
+            kind, self.short(str(value)), list(map(self.short, lines))
         )
         # What a program of the shell reads is at its end: IPython's own way gives it a terminal, and one that
         # asks for something would wait for ever.
-        shell.system = self.system
-        with contextlib.suppress(Exception):  # another version of IPython may keep them otherwise
-            shell.find_cell_magic("script")
-            scripts = shell.magics_manager.registry["ScriptMagics"]
-            original = scripts.shebang
-            scripts.shebang = functools.partial(self.script, original)
-            shell.magics_manager.magics["cell"]["script"] = scripts.shebang
+        shell.system, shell.getoutput = self.system, self.getoutput
+        script: Any = functools.wraps(SHEBANG)(lambda magics, line, code: self.script(magics, line, code))
+        script.of_ipython = SHEBANG
+        ScriptMagics.shebang = script  # type: ignore[method-assign]
+        magics = shell.magics_manager.magics["cell"]
+        if hasattr(magics.get("script"), "__self__"):
+            magics["script"] = types.MethodType(script, magics["script"].__self__)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 
     @contextlib.contextmanager
@@ -130,96 +133,108 @@ class Cells:
     def system(self, line: str) -> None:
         """Run what follows a `!`."""
         line = self.shell.var_expand(line, depth=1)
-        code = self.run_program(["bash", "-c", line], b"", merged=True)
+        code = self.ended(["bash", "-c", line], {"stdout": lambda text: sys.stdout.write(text)})
         self.shell.user_ns["_exit_code"] = code
         if getattr(self.shell, "system_raise_on_error", False) and code:
             raise subprocess.CalledProcessError(code, line)
 
-    def script(self, original: Any, line: str, cell: str) -> None:
-        """Run a cell that begins with `%%bash` or the like."""
-        args, argv = original.parser.parse_known_args(arg_split(line, posix=True))
-        if args.bg or args.proc or not argv:
-            original(line, cell)  # which gives the cell objects to ask
+    def getoutput(self, line: str, split: bool = True, depth: int = 0) -> Any:
+        """Run what follows a `= !`, and return what it printed."""
+        said: list[str] = []
+        self.ended(["bash", "-c", self.shell.var_expand(line, depth=depth + 1)], {"stdout": said.append})
+        text = "".join(said)
+        return SList(text.splitlines()) if split else LSString(text)
+
+    def script(self, magics: Any, line: str, code: str) -> None:
+        """Run a cell of `%%bash` and its like; one that is to run in the background is left to IPython."""
+        options, command = SHEBANG.parser.parse_known_args(arg_split(line, posix=True))
+        if options.bg:
+            SHEBANG(magics, line, code)
             return
-        kept: dict[str, list[str]] = {name: [] for name in self.streams if getattr(args, name[3:])}
+        variables = {"stdout": options.out, "stderr": options.err}
+        self.shell.user_ns.update(dict.fromkeys(filter(None, variables.values()), ""))
+
+        def take(name: str, text: str) -> None:
+            if variables[name]:
+                self.shell.user_ns[variables[name]] += text
+            else:
+                getattr(sys, name).write(text)
+
+        takers: Takers = {name: functools.partial(take, name) for name in variables}
+        data = (code if code.endswith("\n") else code + "\n").encode("utf-8", "replace")
         try:
-            code = self.run_program(argv, f"{cell.rstrip()}\n".encode("utf-8", "replace"), kept=kept)
+            ended = self.ended(command, takers, data)
         except FileNotFoundError:
-            sys.stdout.write(f"Couldn't find program: {argv[0]!r}\n")
+            sys.stdout.write(f"Couldn't find program: {command[0]!r}\n")
             return
-        for name, pieces in kept.items():
-            self.shell.user_ns[getattr(args, name[3:])] = "".join(pieces)
-        if args.raise_error and code:
-            raise subprocess.CalledProcessError(code, cell)
+        if options.raise_error and ended:
+            raise subprocess.CalledProcessError(ended, data)
 
-    def run_program(
-        self, argv: list[str], given: bytes, merged: bool = False, kept: dict[str, list[str]] | None = None
-    ) -> int:
-        """Run a program of the cell and return its exit code.
+    def ended(self, command: list[str], takers: Takers, given: bytes = b"") -> int:
+        """Run a program to its end and return its exit code; what it leaves in the background runs on.
 
-        What it leaves in the background does not hold the cell: that is then read by a thread, since it would
-        die of a closed pipe, and goes to the file that keeps the whole.
+        What that prints later goes to the cell's stream, once the cell has ended to its file alone: something
+        has to read it, or it would wait, or die of a closed pipe.
 
         Args:
-            argv: the program and its arguments.
-            given: what it reads as its standard input.
-            merged: what it prints as errors comes on the standard output.
-            kept: takes what is printed on a stream of this name, in place of the cell.
+            command: the program and its arguments.
+            takers: what is called with what it prints, by the name of its stream; errors go with the rest
+                where they have none.
+            given: what it reads.
         """
-        running = subprocess.Popen(
-            argv,
-            stdin=subprocess.PIPE if given else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT if merged else subprocess.PIPE,
-        )
-        if given:
-            threading.Thread(target=feed, args=[running.stdin, given], daemon=True).start()
-        pipes = {pipe: name for name in self.streams if (pipe := getattr(running, name))}
-        decoders = {name: codecs.getincrementaldecoder("utf-8")("replace") for name in self.streams}
-        code, latest = None, 0.0
+        with tempfile.TemporaryFile() as file:
+            file.write(given)
+            file.seek(0)
+            process = subprocess.Popen(
+                command,
+                stdin=file if given else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE if "stderr" in takers else subprocess.STDOUT,
+            )
+        pipes = {name: getattr(process, name) for name in takers}
+        passing = {pipes[name].fileno(): decoding(take) for name, take in takers.items()}
         try:
-            while pipes:
-                ready = select.select([*pipes], [], [], GRACE_S)[0]
-                if code is None and (code := running.poll()) is not None:
-                    latest = time.monotonic() + PATIENCE_S
-                elif code is not None and (not ready or time.monotonic() > latest):
-                    break
-                for pipe in ready:
-                    name, data = pipes[pipe], os.read(pipe.fileno(), READ_BYTES)
-                    text = decoders[name].decode(data, final=not data)
-                    if kept and name in kept:
-                        kept[name].append(text)
-                    else:
-                        getattr(sys, name).write(text)
-                    if not data:
-                        pipe.close()
-                        del pipes[pipe]
-            return running.wait()
+            followed(process, passing)
         except BaseException:
-            running.kill()
+            process.kill()
+            process.wait()
             raise
-        finally:
-            if pipes:
-                self.go_on(pipes)
-
-    def go_on(self, pipes: dict[Any, str]) -> None:
-        """Read what goes on printing in the background, in a thread of its own."""
         cell = self.current
+        for name, pipe in pipes.items():
+            if pipe.fileno() not in passing:
+                pipe.close()
+            elif cell is None:
+                threading.Thread(target=drained, args=[{pipe.fileno(): bool}], daemon=True).start()
+            else:
+                self.keep_reading(cell, name, pipe)
+        return process.returncode
+
+    def keep_reading(self, cell: Cell, name: str, pipe: Any) -> None:
+        """Take what is printed in the background for a cell's stream, in a thread."""
+
+        def take(data: bytes) -> None:
+            with self.lock:
+                cell.streams[name].take(data)
 
         def read() -> None:
-            while pipes:
-                for pipe in select.select([*pipes], [], [])[0]:
-                    if data := os.read(pipe.fileno(), READ_BYTES):
-                        with self.lock:
-                            if cell is not None:
-                                cell.streams[pipes[pipe]].take(data)
-                    else:
-                        pipe.close()
-                        del pipes[pipe]
+            with pipe:
+                drained({pipe.fileno(): take})
+            cell.going_on.remove(name)
 
-        if cell is not None:
-            cell.goes_on.update(pipes.values())
+        cell.going_on.append(name)
         threading.Thread(target=read, daemon=True).start()
+
+    def short(self, text: str) -> str:
+        """Return head and tail of what an exception says, which may quote all of its data."""
+        text = sendable(text)
+        if len(text) <= 2 * HALF_ERROR_CHARS:
+            return text
+        head, tail = text[:HALF_ERROR_CHARS], text[-HALF_ERROR_CHARS:]
+        total = len(text.encode())
+        left_out = total - len((head + tail).encode())
+        if self.current is None:
+            return f"{head}\n… {left_out} bytes left out …\n{tail}"
+        return f"{head}\x1e{self.current.nonce} {total} {left_out} 0 0\x1e{tail}"
 
     def bounded(self, data: Any, counted: bool = True) -> Any:
         """Return a result's forms, each within measure."""
@@ -247,7 +262,7 @@ class Cells:
                 for name, stream in cell.streams.items():
                     # It may be one of the cell's own making, which fails.
                     with contextlib.suppress(Exception):
-                        stream.finish(goes_on=name in cell.goes_on)
+                        stream.finish(goes_on=name in cell.going_on)
 
     def tell_of_an_earlier_kernel(self, folder: str) -> None:
         """Display a form of ours if this sandbox had a kernel before this one: what that knew is lost."""
@@ -301,8 +316,9 @@ class Cell:
         self.base, self.nonce, self.pass_bytes, self.spool_from = base, nonce, pass_bytes, spool_from
         self.results = 0
         self.streams: dict[str, Stream] = {}
+        self.going_on: list[str] = []
+        """The streams that something in the background still prints to, each as often as it is read from."""
         self.trailer = f"\x1e{nonce} children\x1e".encode()
-        self.goes_on: set[str] = set()
         self.held = b""
         self.reader: threading.Thread | None = None
         self.read_whole = threading.Event()
@@ -357,19 +373,14 @@ class Cell:
         text = sendable(value) if isinstance(value, str) else json.dumps(value, default=str)
         whole = text.encode()
         if kind not in CUT and len(whole) <= MAX_FORM_BYTES:
-            return text if isinstance(value, str) else value
+            # A long one as a text: read as a value it would hold up whoever is served beside this sandbox.
+            return text if isinstance(value, str) or len(whole) > MAX_VALUE_BYTES else value
         passed: list[bytes] = []
         name = f"result-{self.results}" + ("" if kind == "text/plain" else "." + kind.split("/")[-1])
         stream = self.stream(name, self.pass_bytes if kind in CUT else 0, passed.append)
         stream.take(whole)
         stream.finish()
         return b"".join(passed).decode("utf-8", "replace")
-
-
-def feed(pipe: Any, data: bytes) -> None:
-    """Write all that a program reads; it may end before it has read it."""
-    with contextlib.suppress(OSError), pipe:
-        pipe.write(data)
 
 
 def writer(stream: Any) -> Callable[[str], int]:
@@ -392,18 +403,15 @@ def writer(stream: Any) -> Callable[[str], int]:
     return of_this_cell
 
 
+def decoding(take: Callable[[str], object]) -> Callable[[bytes], object]:
+    """Return what takes bytes for what takes text: a character may come in two pieces."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    return lambda data: take(decoder.decode(data, not data))
+
+
 def sendable(text: str) -> str:
     """Return a text without halves of characters, as a name that is no UTF-8 has: no message carries them."""
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def short(text: str) -> str:
-    """Return head and tail of what an exception says, which may quote all of its data."""
-    text = sendable(text)
-    if len(text) <= 2 * HALF_ERROR_CHARS:
-        return text
-    left_out = len(text[HALF_ERROR_CHARS:-HALF_ERROR_CHARS].encode())
-    return f"{text[:HALF_ERROR_CHARS]}\n… {left_out} bytes left out …\n{text[-HALF_ERROR_CHARS:]}"
 
 
 sys.modules[__name__] = types.SimpleNamespace(cells=Cells(get_ipython()))  # type: ignore[assignment]

@@ -17,8 +17,6 @@ IMAGES = (
     (b"GIF89a", "image/gif"),
 )
 HOME = "/home/user"
-SNIFFED_BYTES = 8192
-"""Of a file: enough to tell what it is."""
 
 
 def at_home(path: str) -> str:

@@ -8,8 +8,15 @@ import os
 import stat
 
 from agent.sandbox.e2b.inside.calls import answer
-from agent.sandbox.e2b.inside.entries import (
+from agent.sandbox.e2b.inside.encodings import (
     SNIFFED_BYTES,
+    Encoding,
+    Recoded,
+    as_before,
+    encoding_of,
+    replacements,
+)
+from agent.sandbox.e2b.inside.entries import (
     at_home,
     decoded,
     encoded,
@@ -20,21 +27,14 @@ from agent.sandbox.e2b.inside.entries import (
 )
 from agent.sandbox.e2b.inside.search import find, search
 from agent.sandbox.e2b.inside.spool import from_character, whole_characters
-from agent.sandbox.e2b.inside.texts import (
-    MAX_RECODED_BYTES,
-    UTF_8,
-    declared,
-    encoding_of,
-    named,
-    replaced,
-    text_of,
-)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes longer to import than this program runs
     from typing import Any
 
 MAX_IMAGE_BYTES = 5_000_000
+MAX_KEPT_BYTES = 16_000_000
+"""Of a file that is looked at before it is written: its encoding and its line ends are kept."""
 BLOCK_BYTES = 1 << 20
 
 
@@ -51,39 +51,35 @@ def read(
     """
     real = openable(path, root, also)
     size = os.stat(real).st_size
-    file: Any
     with open(real, "rb") as file:
         sniffed = file.read(SNIFFED_BYTES)
         mime = image_type(sniffed)
         if mime and size <= MAX_IMAGE_BYTES:
             return {"kind": "image", "size": size, "mime": mime, "data": encoded(sniffed + file.read())}
-        found = None if mime else encoding_of(sniffed, len(sniffed) < size)
-        if found is None or (found != (UTF_8, b"") and size > MAX_RECODED_BYTES):
+        encoding = None if mime else encoding_of(file)
+        if encoding is None:
             return {"kind": "binary", "size": size, "data": encoded(sniffed[:24])}
-        file.seek(0)
-        encoding = ""
-        if size <= MAX_RECODED_BYTES:
-            data = file.read()
-            # Decided by all of it: what is not UTF-8 may stand behind what was sniffed.
-            found = encoding_of(data) or found
-            encoding = named(*found)
-            if encoding:
-                data = data[len(found[1]) :].decode(found[0], "replace").encode(UTF_8, "replace")
-            file, size = io.BytesIO(data), len(data)
-        shown = {"size": size, "encoding": encoding}
-        if start is not None:
-            file.seek(start)
-            data = from_character(file.read(room + 4)) if start else file.read(room + 4)
-            text = whole_characters(data[:room])
-            end = file.tell() - len(data) + len(text)
-            return {
-                "kind": "bytes",
-                **shown,
-                "start": end - len(text),
-                "end": end,
-                "text": decoded(text),
-            }
-        return {"kind": "text", **shown, **lines_of(file, first, last, room)}
+        source: Any = file if encoding.clean else Recoded(file, encoding)
+        if encoding.clean:
+            file.seek(0)
+        if start is None:
+            found = {"kind": "text", "size": size, **lines_of(source, first, last, room)}
+        else:
+            found = {"kind": "bytes", **part_of(source, start, room)}
+        return {**found, "encoding": encoding.name}
+
+
+def part_of(file: Any, start: int, room: int) -> dict[str, Any]:
+    """Return the text from a byte on, while there is room; no character is cut in half."""
+    data, at = b"", 0
+    while piece := file.read(BLOCK_BYTES):
+        if len(data) < room + 4 and at + len(piece) > start:
+            data += piece[max(start - at, 0) :][: room + 4 - len(data)]
+        at += len(piece)
+    whole = from_character(data) if start else data
+    text = whole_characters(whole[:room])
+    begin = min(start, at) + len(data) - len(whole)
+    return {"size": at, "start": begin, "end": begin + len(text), "text": decoded(text)}
 
 
 def lines_of(file: Any, first: int, last: int | None, room: int) -> dict[str, Any]:
@@ -119,33 +115,16 @@ def lines_of(file: Any, first: int, last: int | None, room: int) -> dict[str, An
 
 
 def write(path: str, root: str, data: str) -> dict[str, Any]:
-    """Write a file whole, making its folders; in the encoding that its text declares, or in UTF-8."""
+    """Write a text file whole, making its folders; see `as_before`."""
     real = openable(path, root, [])
     os.makedirs(os.path.dirname(real), exist_ok=True)
-    content = base64.b64decode(data)
-    before = start_of(real)
-    was = encoding_of(before, goes_on=True) if before else None
-    encoding = declared(content) or UTF_8
-    try:
-        content = content.decode().encode(encoding)
-    except UnicodeError:
-        encoding = UTF_8
-    replace(real, content)
-    return {
-        "size": len(content),
-        "encoding": named(encoding, b""),
-        "was": named(*was) if was and was != (encoding, b"") else "",
-        "was_crlf": b"\r\n" in before and b"\r\n" not in content and b"\n" in content,
-    }
-
-
-def start_of(real: str) -> bytes:
-    """Return the first bytes of a file; none of one that is not there or cannot be read."""
-    try:
+    content, was = base64.b64decode(data), b""
+    if os.path.isfile(real) and os.access(real, os.R_OK) and os.stat(real).st_size <= MAX_KEPT_BYTES:
         with open(real, "rb") as file:
-            return file.read(SNIFFED_BYTES)
-    except OSError:
-        return b""
+            was = file.read()
+    content, encoding, crlf = as_before(content, was)
+    replace(real, content)
+    return {"size": len(content), "encoding": encoding, "crlf": crlf}
 
 
 def replace(real: str, content: bytes) -> None:
@@ -178,24 +157,53 @@ def replace(real: str, content: bytes) -> None:
 
 
 def edit(path: str, root: str, old: str, new: str, count: int) -> dict[str, Any]:
-    """Replace a text that occurs exactly as often as is said; encoding and line ends stay the file's own."""
+    """Replace a text that occurs exactly as often as is said, in the file's own encoding."""
     real = openable(path, root, [])
     with open(real, "rb") as file:
-        data = file.read()
+        content = file.read()
+    # In what is no text, bytes are replaced that are some in UTF-8.
+    encoding = encoding_of(io.BytesIO(content)) or Encoding("utf-8")
+    text = text_of(content, encoding)
+    sought, put = replacements(text, old, new)
+    if len(put) == count:
+        made, end = [], 0
+        for at, ending in put:
+            made += [text[end:at], ending]
+            end = at + len(sought)
+        text_now = "".join([*made, text[end:]])
+        replace(real, encoding.bom + bytes_of(text_now, new, encoding))
+    return {
+        "found": len(put),
+        "lines": [text.count("\n", 0, at) + 1 for at, _ in put[:20]],
+        "crlf": "\r\n" in text and "\r\n" not in old and "\n" in old,
+        "kept": any(ending != new for _, ending in put),
+        "encoding": encoding.name,
+    }
+
+
+def text_of(content: bytes, encoding: Encoding) -> str:
+    """Return the text of a file, of which each byte can be written back as it is."""
+    data = content[len(encoding.bom) :]
     try:
-        text, encoding, mark = text_of(data)
-    except ValueError as exc:
-        raise OSError(str(exc)) from None
-    edited, places = replaced(text, old, new)
-    if len(places) == count:
-        try:
-            content = edited.encode(encoding)
-        except UnicodeEncodeError as exc:
-            char = exc.object[exc.start]
-            raise OSError(f"its encoding, {encoding}, has no {char!r}; nothing was changed") from None
-        replace(real, mark + content)
-    lines = [text.count("\n", 0, place) + 1 for place in places[:20]]
-    return {"found": len(places), "lines": lines}
+        text = data.decode(encoding.codec, encoding.errors)
+        same = text.encode(encoding.codec, encoding.errors) == data
+    except UnicodeError:
+        same = False
+    if not same:
+        raise OSError(
+            f"not all of it is text in {encoding.name}, so it cannot be edited; nothing was changed"
+        )
+    return text
+
+
+def bytes_of(text: str, new: str, encoding: Encoding) -> bytes:
+    """Return a text in a file's encoding; refuse what that does not have."""
+    try:
+        new.encode(encoding.codec)
+    except UnicodeEncodeError as exc:
+        lacks = f"{encoding.name or 'utf-8'}, which has no {new[exc.start : exc.end][:20]!a}"
+        raise OSError(f"the file is in {lacks} of the new text; nothing was changed") from None
+    return text.encode(encoding.codec, encoding.errors)
 
 
 def listing(path: str, root: str, also: list[str], most: int) -> dict[str, Any]:

@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import stat
 
-from agent.sandbox.e2b.inside.entries import (
-    SNIFFED_BYTES,
-    decoded,
-    openable,
-    readable,
-    resolved,
-    told,
-)
-from agent.sandbox.e2b.inside.spool import whole_characters
-from agent.sandbox.e2b.inside.texts import MAX_RECODED_BYTES, UTF_8, encoding_of
+from agent.globs import compiled
+from agent.sandbox.e2b.inside.encodings import SNIFFED_BYTES, Recoded, by_beginning, encoding_of
+from agent.sandbox.e2b.inside.entries import openable, readable, resolved, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes longer to import than this program runs
     from collections.abc import Iterator
     from typing import Any
 
+MAX_LINE_CHARS = 400
 LEFT_OUT = (".git",)
 """Folders that searches do not enter."""
-GLOB = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 def find(path: str, root: str, pattern: str, most: int) -> dict[str, Any]:
     """Return the paths below a folder that match a glob pattern."""
     real = resolved(path, root, [])
-    wanted = re.compile(translated(pattern), re.DOTALL)
+    wanted = compiled((pattern,))
     unreadable: list[str] = []
     found: list[dict[str, Any]] = []
     total = 0
     for name, entry in walked(real, unreadable):
-        if wanted.fullmatch(name):
+        if wanted.match(name.split("/")):
             total += 1
             if len(found) < most:
                 found.append(told(name, entry))
@@ -55,7 +47,7 @@ def search(
 ) -> dict[str, Any]:
     """Return the lines that match a regular expression, in a file or below a folder."""
     try:
-        wanted = re.compile(pattern.encode(), re.IGNORECASE if ignore_case else 0)
+        wanted = re.compile(pattern, re.IGNORECASE if ignore_case else 0)
     except re.error as exc:
         raise ValueError(f"the pattern is not a regular expression: {exc}") from None
     real = openable(path, root, also)
@@ -64,20 +56,16 @@ def search(
     count = searched = binary = 0
     for name, whole in files_below(real, only, unreadable):
         try:
-            with open(whole, "rb") as file:
-                lines = text_lines(file)
-                if lines is None:
-                    binary += 1
-                    continue
-                searched += 1
-                for number, line in enumerate(lines, 1):
-                    if not wanted.search(line):
-                        continue
-                    count += 1
-                    text = decoded(whole_characters(line.rstrip(b"\r\n")[:400]))
-                    room -= len(text.encode()) + len(os.fsencode(name)) + 10
-                    if len(matches) < most and room > 0:
-                        matches.append({"path": readable(name), "line": number, "text": text})
+            found = lines_with(wanted, whole, most)
+            if found is None:
+                binary += 1
+                continue
+            searched += 1
+            count += found[0]
+            for number, text in found[1]:
+                room -= len(text.encode()) + len(os.fsencode(name)) + 10
+                if len(matches) < most and room > 0:
+                    matches.append({"path": readable(name), "line": number, "text": text})
         except OSError:
             unreadable.append(name)
     return {
@@ -89,19 +77,40 @@ def search(
     }
 
 
-def text_lines(file: Any) -> Any:
-    """Return the lines of an open file in UTF-8, without a byte order mark; None where it is no text."""
-    found = encoding_of(file.read(SNIFFED_BYTES), goes_on=True)
-    if found is None:
-        return None
-    encoding, mark = found
-    file.seek(len(mark))
-    if encoding == UTF_8:
-        return file
-    data = file.read(MAX_RECODED_BYTES + 1)
-    if len(data) > MAX_RECODED_BYTES:
-        return None
-    return io.BytesIO(data.decode(encoding, "replace").encode(UTF_8, "replace"))
+def lines_with(wanted: Any, path: str, most: int) -> tuple[int, list[tuple[int, str]]] | None:
+    """Return how many lines of a file match, and the first of them; None where it is no text."""
+    with open(path, "rb") as file:
+        begin = file.read(SNIFFED_BYTES)
+        encoding = by_beginning(begin, len(begin) == SNIFFED_BYTES)
+        if encoding is None:
+            return None
+        try:
+            # Most files are UTF-8: whether one is shows as it is read.
+            source = Recoded(file, encoding, lenient=encoding.codec != "utf-8")
+            return found_in(source, wanted, most)
+        except UnicodeDecodeError:
+            pass
+    with open(path, "rb") as file:
+        encoding = encoding_of(file)
+        if encoding is None:
+            return None
+        source = Recoded(file, encoding)
+        return found_in(source, wanted, most)
+
+
+def found_in(source: Recoded, wanted: Any, most: int) -> tuple[int, list[tuple[int, str]]]:
+    """Return how many lines match, and the first of them: number and text, without its end."""
+    count = 0
+    found: list[tuple[int, str]] = []
+    for number, line in enumerate(source.text, 1):
+        bare = line[:-1] if line.endswith("\n") else line
+        bare = bare[:-1] if bare.endswith("\r") else bare
+        if wanted.search(bare) or (bare != line and wanted.search(line)):
+            count += 1
+            if len(found) < most:
+                shown = bare if len(bare) <= MAX_LINE_CHARS else bare[: MAX_LINE_CHARS - 1] + "…"
+                found.append((number, shown))
+    return count, found
 
 
 def files_below(real: str, only: str | None, unreadable: list[str]) -> Iterator[tuple[str, str]]:
@@ -109,9 +118,9 @@ def files_below(real: str, only: str | None, unreadable: list[str]) -> Iterator[
     if not stat.S_ISDIR(os.stat(real).st_mode):
         yield "", real
         return
-    wanted = re.compile(translated(only), re.DOTALL) if only else None
+    wanted = compiled((only,)) if only else None
     for name, entry in walked(real, unreadable):
-        if entry.is_file(follow_symlinks=False) and (wanted is None or wanted.fullmatch(name)):
+        if entry.is_file(follow_symlinks=False) and (wanted is None or wanted.match(name.split("/"))):
             yield name, entry.path
 
 
@@ -130,18 +139,3 @@ def walked(real: str, unreadable: list[str], below: str = "") -> Iterator[tuple[
         yield name, entry
         if entry.is_dir(follow_symlinks=False) and entry.name not in LEFT_OUT:
             yield from walked(real, unreadable, name + "/")
-
-
-def translated(pattern: str) -> str:
-    """Return a glob pattern as a regular expression; one without a slash matches names at any depth."""
-    if "/" not in pattern:
-        pattern = "**/" + pattern
-    said = ""
-    for part in re.findall(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]]*\]|.", pattern.lstrip("/"), re.DOTALL):
-        if part in GLOB:
-            said += GLOB[part]
-        elif len(part) > 1:
-            said += "[" + part[1:-1].replace("\\", "\\\\").replace("!", "^", part.startswith("[!")) + "]"
-        else:
-            said += re.escape(part)
-    return said
