@@ -21,10 +21,8 @@ MAX_VISITS = 300
 """All the tries, rejections and steps that limits allow, with room; the default of 25 ends a long plan."""
 
 
-def after_bootstrap(state: RepairState) -> Literal["plan", "summarize", "__end__"]:
-    """Plan unless the tests pass already or the set-up failed; end where there is nothing to repair."""
-    if state.get("status") == "needs_project" and not state.get("sandbox_id"):
-        return "__end__"
+def after_bootstrap(state: RepairState) -> Literal["plan", "summarize"]:
+    """Plan unless the tests pass already, the set-up failed, or there is nothing to repair."""
     return "summarize" if state.get("status") else "plan"
 
 

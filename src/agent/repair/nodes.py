@@ -151,6 +151,8 @@ class FirstAndLast(Nodes):
 
     async def summarize(self, state: RepairState, runtime: Runtime[Context]) -> Update:
         """End the sandbox and say what came of it."""
+        if state.get("status") == "needs_project" and not state.get("sandbox_id"):
+            return {}  # said, and nothing to end
         checked_state(state)
         words = outcome.summary(state)
         progress(runtime, state, "summarize", words.splitlines()[0])

@@ -40,7 +40,7 @@ def checked(state: Mapping[str, Any]) -> dict[str, Any]:
     checked_request(state)
     archive = state.get("archive") or None
     project = state.get("project")
-    if project and archive and not archive.get("used"):
+    if project and archive and state.get("sandbox_id") and not archive.get("used"):
         raise InputError(NOT_BOTH)
     if project or not archive:
         archive = None

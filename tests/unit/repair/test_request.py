@@ -82,9 +82,17 @@ def test_checked_takes_the_goal_from_what_the_human_said() -> None:
 
 
 def test_checked_prefers_a_project_to_an_archive() -> None:
-    """A project that is sent takes the place of one that was uploaded before."""
+    """A project that is sent takes the place of one that an earlier run repaired, or that is gone.
+
+    Beside one that no run has used it is refused: either could be meant.
+    """
     archive = {"sha256": "0", "size_bytes": 1}
-    assert checked({"archive": archive, "sandbox_id": "s"})["archive"] == archive
+    used = checked({"archive": archive, "sandbox_id": "s"})["archive"]
+    assert used == archive | {"used": True}
+    assert checked({"archive": used, "sandbox_id": "s"})["archive"] == used
+    assert checked({"project": {"a": "x"}, "archive": used, "sandbox_id": "s"})["archive"] is None
+    with pytest.raises(InputError, match="`project` came beside an archive"):
+        checked({"project": {"a": "x"}, "archive": archive, "sandbox_id": "s"})
     with pytest.raises(InputError, match="is gone with its sandbox"):
         checked({"archive": archive, "sandbox_id": ""})
     assert checked({"project": {"a": "x"}, "archive": archive})["archive"] is None
