@@ -39,12 +39,13 @@ async def collected(chunks: AsyncIterable[bytes], max_bytes: int) -> bytes:
     return buffer.getvalue()
 
 
-def parsed_json(data: bytes, max_values: int = MAX_VALUES) -> Any:
+def parsed_json(data: bytes, max_values: int = MAX_VALUES, *, strict: bool = True) -> Any:
     """Return what a JSON text says, whoever wrote it.
 
     Args:
         data: in UTF-8, already bounded in size.
         max_values: how many values and keys it may hold, about.
+        strict: refuse line ends and tabs within texts, which models write.
 
     Raises:
         ValueError: it is none, holds too many values, or is nested too deeply. Nothing else is raised.
@@ -52,7 +53,7 @@ def parsed_json(data: bytes, max_values: int = MAX_VALUES) -> Any:
     if _structure(data) > max_values and _structure(_STRING.sub(b"", data)) > max_values:
         raise TooLargeError(f"JSON with more than {max_values} values")
     try:
-        return json.loads(data)
+        return json.loads(data, strict=strict)
     except RecursionError:
         raise ValueError("JSON that is nested too deeply") from None
 

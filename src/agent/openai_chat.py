@@ -12,6 +12,7 @@ import httpx
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 
+from agent.bounded import parsed_json
 from agent.messages.answers import NOT_AN_OBJECT
 from agent.messages.texts import object_of
 
@@ -39,8 +40,8 @@ class AnswersClient(httpx.AsyncClient):
         if options.get("stream") or b'"arguments"' not in response.content:
             return response
         try:
-            answer = json.loads(response.content)
-        except (ValueError, RecursionError):
+            answer = parsed_json(response.content)
+        except ValueError:
             return response
         changed = [_marked(function) for function in _functions(answer)]
         return _with_content(response, json.dumps(answer).encode()) if any(changed) else response

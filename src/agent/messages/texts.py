@@ -3,9 +3,10 @@
 Such as half of a pair of surrogates, a number that is none, or one of a thousand digits.
 """
 
-import json
 import math
 from typing import Any
+
+from agent.bounded import parsed_json
 
 MAX_DEPTH = 100
 """Of values within values; what lies deeper is left out."""
@@ -45,8 +46,9 @@ def object_of(arguments: object) -> dict[str, Any] | None:
         return None
     try:
         # Line ends within texts are what some models write; langchain reads them, too.
-        found = json.loads(arguments, strict=False) if arguments.strip() else {}
-    except (ValueError, RecursionError):
+        data = (arguments.strip() or "{}").encode("utf-8", "surrogatepass")
+        found = parsed_json(data, strict=False)
+    except ValueError:
         return None
     return found if isinstance(found, dict) and is_storable(found) else None
 
