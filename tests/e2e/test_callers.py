@@ -255,7 +255,7 @@ async def test_kept_sandbox_of_a_run_without_a_thread_is_ended(
 ) -> None:
     """Asked to keep it for a thread that is gone, a repair ends it, cancelled in mid-command too."""
     kept = UNASKED | {"keep": "thread"}
-    green = {"project": {"a": "x"}, "test_command": "true"}
+    green = {"project": {"a": "x"}, "test_command": "grep -q x a"}
     result: Any = await client.runs.wait(None, "plan_execute", input=green, context=kept)
     assert result["status"] == "already_green"
     slow: Any = {"project": {"a": "x"}, "test_command": "echo begun; sleep 60"}

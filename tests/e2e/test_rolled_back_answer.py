@@ -56,7 +56,8 @@ async def test_plan_whose_approval_was_taken_back_is_asked_about_again(client: L
             await client.runs.wait(thread_id, "plan_execute", input=None, context=CONTEXT["plan_execute"])
             values: Any = (await client.threads.get_state(thread_id))["values"]
             assert (values["steps"], values["changes"]) == ([], {})
-        done = await answered(client, thread_id, "plan_execute", answer)
+        await answered(client, thread_id, "plan_execute", answer)
+        done: Any = (await client.threads.get_state(thread_id))["values"]
         assert (done["status"], len(done["steps"])) == (status, 0 if status == "rejected" else 2)
 
 
