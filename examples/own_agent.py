@@ -5,6 +5,7 @@ import asyncio
 from langchain.agents import create_agent
 
 from agent.context import Context
+from agent.messages.middleware import MessagesMiddleware
 from agent.models import chat_model
 from agent.sandbox.middleware import SandboxMiddleware
 from agent.settings import Settings
@@ -15,7 +16,7 @@ manager = sandbox_manager()
 agent = create_agent(
     chat_model(Settings.from_env()),
     tools=[run_python, run_command],
-    middleware=[SandboxMiddleware(manager)],
+    middleware=[MessagesMiddleware(), SandboxMiddleware(manager)],
     context_schema=Context,
 )
 agent = guarded(agent, manager)
