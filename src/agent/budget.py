@@ -10,6 +10,7 @@ once more where they are made, and one too many is answered, not carried out.
 
 import math
 import time
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Annotated, Any, NotRequired
 
@@ -32,7 +33,8 @@ from langgraph.channels import UntrackedValue
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from agent.run_counts import RunCounts
+from agent.sandbox.middleware import newest
+from agent.sandbox.owners import owner_of
 from agent.settings import Settings
 
 
@@ -60,9 +62,42 @@ def _counted(state: Any, name: str) -> Any:
     return {**state, **{key: counts(state[key]) for key in keys if key in state}}
 
 
-def _newest(_: Any, new: Any) -> Any:
-    """Keep the later value: a client may send a run to several nodes at once, and each writes its own."""
-    return new
+MAX_RUNS = 2_000
+"""More are forgotten, oldest first: nothing tells when a run is over."""
+
+
+class RunCounts:
+    """Counts for each run of a server; a resumed run, and one that is begun again, is another.
+
+    The process counts where the thing is done: a client can write state, and cannot write these.
+
+    Args:
+        limit: how often it may be done in a run.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._counts: OrderedDict[tuple[Any, ...], int] = OrderedDict()
+
+    def is_over(self, runtime: Any) -> bool:
+        """Count once more; whether it is once too often.
+
+        Args:
+            runtime: a LangGraph `Runtime` or a tool's `ToolRuntime`. Where a program gives its runs no ids
+                nothing is counted: one thread's runs could not be told apart, and who writes their state is
+                the program itself.
+        """
+        owner, info = owner_of(runtime), runtime.execution_info
+        if owner.home == "process" and not info.run_id:
+            return False
+        # An agent that is a part of another graph may be used several times in one run.
+        use = info.checkpoint_ns.rpartition("|")[0]
+        key = (owner.run, owner.retried, use)
+        count = self._counts[key] = self._counts.get(key, 0) + 1
+        self._counts.move_to_end(key)
+        while len(self._counts) > MAX_RUNS:
+            self._counts.popitem(last=False)
+        return count > self._limit
 
 
 class ModelCallsState(AgentState[Any]):
@@ -71,13 +106,13 @@ class ModelCallsState(AgentState[Any]):
     Its count of the whole thread, for which there is no limit here, is not kept.
     """
 
-    run_model_call_count: NotRequired[Annotated[int, PrivateStateAttr, _newest]]
+    run_model_call_count: NotRequired[Annotated[int, PrivateStateAttr, newest]]
 
 
 class ToolCallsState(AgentState[Any]):
     """As `ModelCallsState`."""
 
-    run_tool_call_count: NotRequired[Annotated[dict[str, int], PrivateStateAttr, _newest]]
+    run_tool_call_count: NotRequired[Annotated[dict[str, int], PrivateStateAttr, newest]]
 
 
 class ModelCallsMiddleware(ModelCallLimitMiddleware[Any, Any]):
@@ -143,7 +178,7 @@ class ToolCallsMiddleware(ToolCallLimitMiddleware[Any, Any]):
 class TimeState(AgentState[Any]):
     """What the middleware adds to the agent's state."""
 
-    worked_s: NotRequired[Annotated[float, PrivateStateAttr, _newest]]
+    worked_s: NotRequired[Annotated[float, PrivateStateAttr, newest]]
     """How long the turn has worked, in seconds, up to `work_began`."""
     work_began: NotRequired[Annotated[float, UntrackedValue(float, guard=False), PrivateStateAttr]]
     """Not checkpointed: a resumed run, perhaps days later, finds none and starts the clock."""

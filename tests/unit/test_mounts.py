@@ -25,7 +25,7 @@ def _mounts(root: str) -> Mounts:
         ("/app/.venv", ["/app"], []),
         ("/opt/python/3.13", ["/opt"], ["/opt/python"]),
         ("/workspace/a/b/c", ["/workspace"], ["/workspace/a"]),
-        ("/root/.pyenv/versions/3", [], ["/root"]),
+        ("/root/python/versions/3", [], ["/root"]),
         ("/home/me/project/.venv", [], ["/home/me"]),
         ("/home/user/project/.venv", ["/home/user"], ["/home/user/project"]),
         ("/tmp/x", [], []),
